@@ -58,6 +58,7 @@ class Job:
         self._questions = questions
         self._shared = _shared_directory(spark)  # removed with this object
         self._packing = _packing(spark, self._shared, len(tasks))
+        self._dump, self._load = _serialization(spark, len(tasks))
         self._runs = self._shuffled(self._encoded(tasks))
 
     def look(
@@ -147,15 +148,26 @@ class Job:
 
     def _run(self, parts: Iterable[int], step: Callable[[int, Iterable[Piece]], Any]) -> Iterable[Any]:
         """What the step returns in the tasks of these parts."""
-        # Serialized also within this process: rows of a find may be part of a frame that is much larger.
-        near = self._spark.master == IN_PROCESS
-        packed, unpacked = (pickle.dumps, pickle.loads) if near else (_packed, _unpacked)
+        dump = self._dump
 
-        def each(number: int, keyed: Iterable[Keyed]) -> Iterator[bytes]:
-            yield packed(step(number, (piece for _, piece in keyed)))
+        def each(number: int, keyed: Iterable[Keyed]) -> Iterator[Any]:
+            yield dump(step(number, (piece for _, piece in keyed)))
 
-        results: list[bytes] = self._spark.runJob(self._runs.mapPartitionsWithIndex(each), list, list(parts))
-        return map(unpacked, results)
+        results: list[Any] = self._spark.runJob(self._runs.mapPartitionsWithIndex(each), list, list(parts))
+        return map(self._load, results)
+
+
+def _serialization(spark: SparkContext, tasks: int) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """How results go to the driver and are read there. Serialized also within this process, unless there is a
+    single task: rows of a find may be part of a frame that is much larger.
+    """
+    if spark.master != IN_PROCESS:
+        return _packed, _unpacked
+    return (pickle.dumps, pickle.loads) if tasks > 1 else (_same, _same)
+
+
+def _same(of_task: Any) -> Any:
+    return of_task
 
 
 def _packed(finds: object) -> bytes:
@@ -201,10 +213,14 @@ def _encoded_slices(
 
 
 def _packing(spark: SparkContext, shared: TemporaryDirectory[str] | None, tasks: int) -> Packing:
-    """Into a file, if all tasks see a directory, or are in this process and not a single one."""
+    """Into a file, if all tasks see a directory, or are in this process; what a single one has there stays as
+    it is.
+    """
     if shared is not None:
         return partial(SliceFile, shared.name)
-    return SliceFile if spark.master == IN_PROCESS and tasks > 1 else lambda: nullcontext(pack)
+    if spark.master != IN_PROCESS:
+        return lambda: nullcontext(pack)
+    return SliceFile if tasks > 1 else lambda: nullcontext(_same)
 
 
 def _shared_directory(spark: SparkContext) -> TemporaryDirectory[str] | None:

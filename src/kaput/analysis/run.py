@@ -20,7 +20,7 @@ from kaput.analysis.causes.attribution import Removing
 from kaput.analysis.engine import steps
 from kaput.analysis.engine.asking import RunTotals
 from kaput.analysis.engine.pieces import Parts
-from kaput.analysis.engine.spells import GIVEN_UP, REPEATED, joined
+from kaput.analysis.engine.spells import GIVEN_UP, REPEATED, joined, silences_by_place
 from kaput.analysis.facts import (
     coordinators,
     group_starts,
@@ -300,6 +300,11 @@ class Run:
         return [(first, last) for first, last in cut if last - first >= SHORTEST_NS]
 
     @cached_property
+    def silences(self) -> dict[int, list[tuple[int, int, bool]]]:
+        """After messages: by partition, silences of acknowledgements (from_ns, to_ns, ended) by time."""
+        return silences_by_place(self.sums["service_spells"], SHORTEST_NS)
+
+    @cached_property
     def _repeated(self) -> dict[tuple[str, TopicPartition], list[tuple[int, int]]]:
         """After messages: when groups that promise an order were delivered what they got more than once."""
         found: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = {}
@@ -442,6 +447,10 @@ class Run:
 
     def to_encode(self) -> Known:
         """What the tasks of the stage `rows` know."""
+        return self._known_at_first
+
+    @cached_property
+    def _known_at_first(self) -> Known:
         given, work = self.given, self.work
         deleted = self._recreated()
         recreated = {topic: gone_ns for topic, (_, gone_ns) in deleted.items()}
@@ -479,7 +488,7 @@ class Run:
             [(g, names.code(place), offset) for (g, place), offset in self.begins.items()] if matched else []
         )
         return replace(
-            self.to_encode(),
+            self._known_at_first,
             complete={names.code(place) for place, done in known.complete.items() if done},
             complete_topics={names.topics.index(topic) for topic, done in known.topics().items() if done},
             leader_history=self.leader_history,

@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.engine.spells import DONE, FAILED, LONG, WAITING, pauses
+from kaput.analysis.engine.spells import DONE, FAILED, LONG, PRODUCERS, WAITING, pauses
 from kaput.analysis.facts.waits import Story
 from kaput.analysis.questions import silences
-from kaput.analysis.questions.availability import NOBODY, NOWHERE, PRODUCERS
+from kaput.analysis.questions.availability import NOBODY, NOWHERE
 from kaput.analysis.questions.silences import Silences
 from kaput.core import TopicPartition
 from kaput.evidence.findings_claims import Wait

@@ -8,13 +8,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from kaput.analysis.engine.spells import DONE, FAILED, LONG, WAITING
+from kaput.analysis.engine.spells import DONE, FAILED, LONG, PRODUCERS, WAITING, silences_by_place
 from kaput.analysis.facts.leader_history import PartitionState
 from kaput.analysis.facts.serving import Serving
 from kaput.analysis.questions import fault_windows
-from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.questions.fault_windows import UNKNOWN_PLACE, FaultWindow, FaultWindows
-from kaput.analysis.questions.silences import end_of_silence, silences_by_place
+from kaput.analysis.questions.silences import end_of_silence
 from kaput.core import TopicPartition
 from kaput.evidence.fault_rows import FaultRow
 
@@ -111,9 +110,9 @@ def test_silence_of_a_partition_after_a_fault(
     effective_s: int, healed_s: int | None, end_s: int | None
 ) -> None:
     """Place 7 is silent from 10 to 14 s and from 20 to 26 s; place 8 is of no matter."""
-    run: Any = SimpleNamespace(sums={"service_spells": _spells((7, 10, 14), (7, 20, 26), (8, 9, 90))})
+    silences = silences_by_place(_spells((7, 10, 14), (7, 20, 26), (8, 9, 90)), S)
     healed = None if healed_s is None else healed_s * S
-    assert end_of_silence(silences_by_place(run).get(7, []), effective_s * S, healed) == (
+    assert end_of_silence(silences.get(7, []), effective_s * S, healed) == (
         None if end_s is None else end_s * S
     )
 
@@ -123,8 +122,7 @@ def test_what_was_attempted_last_is_in_a_silence_that_ended_with_the_load() -> N
     names = ("group", "producer", "place", "kind", "first_ns", "last_ns")
     rows = [(PRODUCERS, 0, 7, kind, S, 3 * S) for kind in (WAITING, FAILED)]
     spells = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Int64), orient="row")
-    run: Any = SimpleNamespace(sums={"service_spells": spells})
-    assert end_of_silence(silences_by_place(run).get(7, []), S, None) == 3 * S + 1
+    assert end_of_silence(silences_by_place(spells, S).get(7, []), S, None) == 3 * S + 1
 
 
 def _run(**sums: pl.DataFrame) -> Any:
@@ -152,6 +150,7 @@ def _run(**sums: pl.DataFrame) -> Any:
         for id_, (since, until, led, followed) in of.items()
     ]
     codes = {place: code for code, place in places.items()}
+    spells = _spells((7, 10, 14), (9, 30, 35))
     return SimpleNamespace(
         reaches=reaches,
         serving=Serving(),
@@ -159,7 +158,8 @@ def _run(**sums: pl.DataFrame) -> Any:
         leader_history=SimpleNamespace(changes=codes, before=lambda *_: PartitionState(leader=1)),
         names=SimpleNamespace(code=codes.__getitem__, located=places.__getitem__, topics=["orders", "bills"]),
         first_acks={("kill", 7): 15 * S, ("kill", 8): 11 * S},
-        sums={"losses": losses, "service_spells": _spells((7, 10, 14), (9, 30, 35))} | sums,
+        silences=silences_by_place(spells, S),
+        sums={"losses": losses, "service_spells": spells} | sums,
     )
 
 

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -148,7 +149,12 @@ def kinds(questions: Iterable[Question]) -> dict[str, Kind]:
 
 def passed_tables(questions: Iterable[Question]) -> dict[str, pl.DataFrame]:
     """Empty frames of the tables that questions pass to the tasks of places, by name."""
-    return {name: pl.DataFrame(schema=dict(s)) for q in questions for name, s in q.passes.items()}
+    return {name: _empty(tuple(s.items())) for q in questions for name, s in q.passes.items()}
+
+
+@cache
+def _empty(schema: tuple[tuple[str, Any], ...]) -> pl.DataFrame:
+    return pl.DataFrame(schema=dict(schema))
 
 
 @dataclass

@@ -36,13 +36,15 @@ class Slice(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Runs of one table, or sums, serialized to go from one task to another; or where they are in a file."""
+    """Runs of one table, or sums, serialized to go from one task to another; or where they are in a file; or
+    as they are, if all tasks are in one process.
+    """
 
     table: str
-    data: bytes | Slice
+    data: bytes | Slice | pl.DataFrame
 
 
-Pack = Callable[[pl.DataFrame], bytes | Slice]  # serializes a frame
+Pack = Callable[[pl.DataFrame], bytes | Slice | pl.DataFrame]  # serializes a frame
 
 
 class SliceFile:
@@ -108,8 +110,10 @@ def pack(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def unpack(data: bytes | Slice) -> pl.DataFrame:
+def unpack(data: bytes | Slice | pl.DataFrame) -> pl.DataFrame:
     """Deserializes a frame."""
+    if isinstance(data, pl.DataFrame):
+        return data
     if isinstance(data, bytes):
         return pl.read_ipc_stream(data)
     frame = pl.from_arrow(pa.ipc.open_stream(data.buffer()).read_all())

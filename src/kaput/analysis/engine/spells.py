@@ -16,6 +16,7 @@ from kaput.analysis.runs.run import Flags, Ints
 # Kinds of spells: messages wait; come; fail or are given up; wait for a second or more; wait in vain; and of
 # those that come more than once, each time.
 WAITING, DONE, GIVEN_UP, LONG, FAILED, REPEATED = range(6)
+PRODUCERS = -1  # instead of a group: acknowledgements
 
 
 def ticks(new: Flags, begin_ns: Ints, end_ns: Ints, width_ns: int) -> tuple[Ints, Ints, Ints]:
@@ -95,3 +96,12 @@ def pauses(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataF
         .filter(pl.col("to_ns") - pl.col("from_ns") >= width_ns)
         .sort(*keys, "from_ns")
     )
+
+
+def silences_by_place(spells: pl.DataFrame, width_ns: int) -> dict[int, list[tuple[int, int, bool]]]:
+    """By place, the pauses (from_ns, to_ns, ended) of acknowledgements from all producers, by time."""
+    mine = spells.filter(group=PRODUCERS).drop("producer")
+    by_place: dict[int, list[tuple[int, int, bool]]] = {}
+    for place, from_ns, to_ns, ended in pauses(mine, ("place",), width_ns).iter_rows():
+        by_place.setdefault(place, []).append((from_ns, to_ns, ended))
+    return by_place

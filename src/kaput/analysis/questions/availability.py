@@ -15,7 +15,17 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, SumPart
-from kaput.analysis.engine.spells import DONE, FAILED, GIVEN_UP, LONG, REPEATED, WAITING, joined, ticks
+from kaput.analysis.engine.spells import (
+    DONE,
+    FAILED,
+    GIVEN_UP,
+    LONG,
+    PRODUCERS,
+    REPEATED,
+    WAITING,
+    joined,
+    ticks,
+)
 from kaput.analysis.engine.sums import Sum, grouped
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.facts.waits import SHORTEST_NS
@@ -28,7 +38,6 @@ from kaput.analysis.views.messages import Messages
 from kaput.core import MS, SECOND
 from kaput.scenario.model import Producers, pipe_producers
 
-PRODUCERS = -1  # instead of a group: acknowledgements
 NOBODY = -1  # instead of a producer: in the spells of a group
 NOWHERE = -1  # instead of a place: partition unknown
 _KEYS = ("group", "producer", "place", "kind")

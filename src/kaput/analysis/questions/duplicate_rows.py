@@ -36,8 +36,11 @@ class DuplicateRows(Question):
         stores = (messages.kept, messages.replayed, messages.left)
         tables = {"sends": messages.stretches, "transactions": messages.transactions, "log": messages.copies}
         for table, rows in (tables | {"kept": messages.kept, "left_in_store": messages.left}).items():
-            if rows.height:
-                yield SumPart(f"doubled_{table}", _least(rows, _COLUMNS.get(table, MESSAGE)))
+            part = rows["part"].to_numpy()
+            several = np.bincount(part)[part] > 1
+            if several.any():
+                least = _least(rows.filter(pl.Series(several)), _COLUMNS.get(table, MESSAGE))
+                yield SumPart(f"doubled_{table}", least)
         if messages.outputs.height:
             yield SumPart("doubled_outputs", pipes.doubled(messages.outputs))
         for table, rows in zip(STORE_TABLES, stores, strict=True):
@@ -48,11 +51,10 @@ class DuplicateRows(Question):
     def after_messages(self, run: Run) -> None:
         """Raises EvidenceError if any was found."""
         for table in _TABLES:
-            found = run.sums[f"doubled_{table}"]
-            for row in found.sort(found.columns).head(1).to_dicts():
+            for row in _first(run.sums[f"doubled_{table}"]):
                 raise EvidenceError(f"table {table}: {_sentence(table, row, run)}")
         for table in STORE_TABLES:
-            for row in run.sums[f"unsent_{table}"].sort(_STORED).head(1).to_dicts():
+            for row in _first(run.sums[f"unsent_{table}"]):
                 raise EvidenceError(f"table {table}: {_message_in_store(row, run)} was never sent")
 
 
@@ -75,9 +77,11 @@ def _message_in_store(row: dict[str, int], run: Run) -> str:
     return f"message {row['seq']} of producer {row['producer']} in store {run.names.stores[row['store']]}"
 
 
-def _least(parts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def _first(found: pl.DataFrame) -> list[dict[str, int]]:
+    return found.sort(found.columns).head(1).to_dicts() if found.height else []
+
+
+def _least(several: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """The lowest row that occurs more than once, and how often."""
-    part = parts["part"].to_numpy()
-    several = parts.filter(pl.Series(np.bincount(part)[part] > 1))
     known = several.drop_nulls(keys).group_by(keys).agg(times=pl.len().cast(pl.Int64))
     return known.filter(pl.col("times") > 1).sort(keys).head(1)

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from kaput.analysis.engine.question import Find, Question, Reported, SumPart, fault, findings
-from kaput.analysis.engine.spells import DONE
+from kaput.analysis.engine.spells import DONE, PRODUCERS
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.reach import Reach
-from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.questions.likely_causes import held_up
 from kaput.analysis.questions.losses import of_fault
-from kaput.analysis.questions.silences import end_of_silence, silences_by_place
+from kaput.analysis.questions.silences import end_of_silence
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, looked_up
 from kaput.analysis.runs.tables import Extents
@@ -89,8 +88,8 @@ class FaultWindows(Question):
 
     def before_sends(self, run: Run) -> FaultWindows | None:
         """Sets the windows with losses; asked only once."""
-        windows = list(_windows(run, losses=True))
-        return replace(self, windows=windows, asked=True) if windows and not self.asked else None
+        windows = [] if self.asked else list(_windows(run, losses=True))
+        return replace(self, windows=windows, asked=True) if windows else None
 
     def wants(self, extents: Extents) -> bool:
         """Whether a row group may have times within a window."""
@@ -151,17 +150,16 @@ def _claims(run: Run, window: FaultWindow, of_place: Mapping[int, tuple[int, int
 
 
 def _windows(run: Run, losses: bool) -> Iterator[FaultWindow]:
-    silences = silences_by_place(run) if run.reaches else {}
     for reach in run.reaches:
         _, lost_from_ns, lost_to_ns = of_fault(run, reach.fault.id) if losses else (0, None, None)
-        ends = _ends(run, reach, silences)
+        ends = _ends(run, reach)
         topics = _ends_of_topics(run, ends)
         if ends or lost_from_ns is not None:
             from_ns = reach.fault.effective_ns or 0
             yield FaultWindow(reach.fault.id, from_ns, ends, topics, lost_from_ns, lost_to_ns)
 
 
-def _ends(run: Run, reach: Reach, silences: Mapping[int, Sequence[tuple[int, int, bool]]]) -> dict[int, int]:
+def _ends(run: Run, reach: Reach) -> dict[int, int]:
     """By place that a fault hit: the end of the silence that it held up; if there is none, and another leader
     was elected, the first acknowledgement under it (the deposed leader went on acknowledging).
     """
@@ -170,7 +168,7 @@ def _ends(run: Run, reach: Reach, silences: Mapping[int, Sequence[tuple[int, int
     for place in reach.hit if since is not None else ():
         assert since is not None
         code = run.names.code(place)
-        mine = (one for one in silences.get(code, ()) if held_up(run, reach.fault, place, one))
+        mine = (one for one in run.silences.get(code, ()) if held_up(run, reach.fault, place, one))
         end_ns = end_of_silence(mine, since, reach.fault.healed_ns)
         if end_ns is None and reach.places.get(place) is not None:
             end_ns = run.first_acks.get((reach.fault.id, code))

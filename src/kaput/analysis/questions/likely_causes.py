@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from kaput.analysis.engine.spells import FAILED, LONG
+from kaput.analysis.engine.spells import FAILED, LONG, PRODUCERS
 from kaput.analysis.facts.leader_history import Change, may_concern
 from kaput.analysis.facts.serving import ACKS_WAIT_FOR, OF_TRANSACTIONS, how_of, options_of
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
-from kaput.analysis.questions.availability import PRODUCERS
 from kaput.analysis.run import Run
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic, duration, first_few
 from kaput.evidence.fault_rows import FaultRow

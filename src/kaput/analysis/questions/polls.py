@@ -66,11 +66,13 @@ class Polls(Question):
         judged = pl.concat([ordered.filter(lone), assigned_to_several])
         stepped = [steps(mine, log) for mine, log in places.shown_to(judged)]
         skips, back = (pl.concat(each) for each in zip(*stepped, strict=True))
-        assert self.overtaken is not None
-        skips = skips.join(self.overtaken, on=["group", "place"], how="left", maintain_order="left")
-        anew = pl.col("before") + 1 < pl.col("log_start")
-        yield Cases("poll-skip", _polled(skips.filter(~anew.fill_null(False)).drop("log_start")))
-        yield Cases("nonmonotonic-poll", _polled(back))
+        if skips.height:
+            assert self.overtaken is not None
+            skips = skips.join(self.overtaken, on=["group", "place"], how="left", maintain_order="left")
+            anew = pl.col("before") + 1 < pl.col("log_start")
+            yield Cases("poll-skip", _polled(skips.filter(~anew.fill_null(False)).drop("log_start")))
+        if back.height:
+            yield Cases("nonmonotonic-poll", _polled(back))
         yield Cases("unassigned-delivery", unassigned(places.ordered, assigned))
 
 
@@ -93,10 +95,13 @@ def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl
         before_producer=pl.col("producer").shift(1).over(READER),
         before_seq=(pl.col("seq") + pl.col("n") - 1).shift(1).over(READER),
     ).filter(same)
+    back = stepped.filter(pl.col("offset") <= pl.col("before"))
+    jumps = stepped.filter(pl.col("offset") > pl.col("before") + 1)
+    if jumps.is_empty():
+        return jumps, back
     stored = covered(log, PLACES).rename({"offset": "begin", "n": "length"})
-    jumps = stepped.filter(pl.col("offset") > pl.col("before") + 1).sort("offset")
     # The last stretch that begins below: only if it ends after the previous delivery was anything skipped.
-    below = jumps.join_asof(
+    below = jumps.sort("offset").join_asof(
         stored,
         left_on="offset",
         right_on="begin",
@@ -105,7 +110,7 @@ def steps(deliveries: pl.DataFrame, log: pl.DataFrame) -> tuple[pl.DataFrame, pl
         check_sortedness=False,
     )
     skipped = below.drop_nulls("begin").filter(pl.col("begin") + pl.col("length") - 1 > pl.col("before"))
-    return skipped, stepped.filter(pl.col("offset") <= pl.col("before"))
+    return skipped.drop("begin", "length"), back
 
 
 def unassigned(deliveries: pl.DataFrame, assigned: pl.DataFrame) -> pl.DataFrame:

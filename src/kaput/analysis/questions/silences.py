@@ -11,10 +11,10 @@ from dataclasses import replace
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, facts, fault, findings
-from kaput.analysis.engine.spells import DONE, WAITING, pauses
+from kaput.analysis.engine.spells import DONE, PRODUCERS, WAITING, pauses
 from kaput.analysis.facts.reach import Reach
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
-from kaput.analysis.questions.availability import NOWHERE, PRODUCERS, Timeouts
+from kaput.analysis.questions.availability import NOWHERE, Timeouts
 from kaput.analysis.questions.likely_causes import Cause, RunEvents, Silence, Single, plan_moves
 from kaput.analysis.run import Run
 from kaput.core import FOREVER_NS, MS, SECOND, counted
@@ -128,16 +128,6 @@ def _standstill(events: RunEvents, one: Silence, causes: Sequence[Cause]) -> Sta
         happened=happened,
         happened_left_out=more,
     )
-
-
-def silences_by_place(run: Run) -> dict[int, list[tuple[int, int, bool]]]:
-    """By partition, its silences (from_ns, to_ns, ended) by time."""
-    spells = run.sums["service_spells"].drop("producer").filter(pl.col("group") == PRODUCERS)
-    by_place: dict[int, list[tuple[int, int, bool]]] = {}
-    silent = _pauses(spells, _SCOPE).select("place", "from_ns", "to_ns", "ended")
-    for place, *silence in silent.iter_rows():
-        by_place.setdefault(place, []).append((silence[0], silence[1], silence[2]))
-    return by_place
 
 
 def end_of_silence(

@@ -222,6 +222,8 @@ class TranslatedAhead(Question):
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Cases by group; and the cost of failing back among them, by cause."""
+        if not messages.known.moves:
+            return
         skipped = never_given(messages)
         yield Cases("translated-ahead", skipped)
         back = costs(messages, skipped)
@@ -253,7 +255,8 @@ class TranslatedBehind(Question):
     shown_by = MESSAGE
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        yield Cases("translated-behind", given_before(messages))
+        if messages.known.moves:
+            yield Cases("translated-behind", given_before(messages))
 
 
 _MOVED = permitted("the group had moved to another cluster, which has no copy of {them|it}")
@@ -331,12 +334,16 @@ class Unseen(Question):
     def of_messages(self, messages: Messages) -> Iterator[Find]:
         """Unseen messages, which are excused, and where the others are stored (consequences.py)."""
         times, beginnings = messages.times, messages.known.beginnings
-        every = [messages.stored(pl.lit(False)).with_columns(group=pl.lit(0, pl.Int64))]
+        if beginnings.height:
+            yield SumPart("owed_from", owed_from(messages.stretches, beginnings, times))
+        every = []
         for index, topics in self.reads.items():
             never = messages.stored(
                 pl.col(f"delivered_{index}") == 0, pl.col("home_topic").is_in(sorted(topics))
             )
             every.append(_not_acquired(never.with_columns(group=pl.lit(index, pl.Int64)), self.acquired))
+        if not any(unseen.height for unseen in every):
+            return
         unseen = pl.concat(every)
         yield messages.case("unseen", unseen)
         away = left_behind(unseen, messages, self.moved)
@@ -348,7 +355,6 @@ class Unseen(Question):
         yield SumPart("unseen_back", failing_back.select("group", "fate", "n"))
         if beginnings.height:
             yield SumPart("too_early", too_early(unseen, beginnings, times))
-            yield SumPart("owed_from", owed_from(messages.stretches, beginnings, times))
         first = {"first_place": "place", "first_offset": "offset"}
         passed = owed(unseen, beginnings, times).rename(first)
         yield To("unseen", passed.select("group", *RECORD, "n"))
