@@ -9,6 +9,7 @@ case's number: `--first NUMBER --count 1`. `make fuzz` runs it too.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import tempfile
 import traceback
@@ -19,10 +20,12 @@ from pathlib import Path
 from random import Random
 
 from fakes.histories import History
+from kaput.cli.settings import read_settings
 from kaput.cluster.access import Access
 from kaput.errors import UsageError
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
+from kaput.monitor.alerts import rules
 from kaput.runner.folder_setup import resolved
 from kaput.scenario.builtin import builtin_names, builtin_text
 from kaput.scenario.cluster_files.reading import read_cluster
@@ -45,10 +48,31 @@ default.replication.factor = 3
 log.dirs=/a,/b
 broker.rack=r1
 """
+_SETTINGS = """runs = "build/kaput"
+kafka = "4.3.1"
+network = "namespaces"
+cluster = "mine"
+page = false
+"""
 _COMPOSE = """x-broker: &broker
   image: apache/kafka:4.1.0
   environment: {KAFKA_MIN_INSYNC_REPLICAS: 2, KAFKA_BROKER_RACK: a}
 services: {one: *broker, two: *broker, three: *broker}
+"""
+_COMPOSE_OF_OTHERS = """services:
+  zookeeper: {image: confluentinc/cp-zookeeper:7.6.0}
+  kafka:
+    image: confluentinc/cp-kafka:${TAG:-7.6.0}
+    deploy: {replicas: 3}
+    environment:
+      - KAFKA_ZOOKEEPER_CONNECT=zookeeper:2181
+      - KAFKA_LOG_RETENTION_MS=${RETENTION-1000}
+      - KAFKA_SASL_JAAS_CONFIG=secret
+  init:
+    image: confluentinc/cp-kafka:7.6.0
+    command: >
+      bash -c "kafka-topics --create --topic orders --partitions 6 --config retention.ms=1000
+      --bootstrap-server kafka:9092"
 """
 _STRIMZI = """apiVersion: kafka.strimzi.io/v1
 kind: Kafka
@@ -59,6 +83,11 @@ apiVersion: kafka.strimzi.io/v1
 kind: KafkaTopic
 metadata: {name: orders}
 spec: {partitions: 6, replicas: 3, config: {retention.ms: 1000}}
+---
+apiVersion: kafka.strimzi.io/v1
+kind: KafkaNodePool
+metadata: {name: both, labels: {strimzi.io/cluster: ours}}
+spec: {replicas: 3, roles: [controller, broker], storage: {type: jbod, volumes: [{id: 0}, {id: 1}]}}
 """
 _HEADERS = {
     "jtl": "timeStamp,elapsed,label,success\n",
@@ -71,6 +100,11 @@ _LOGS = {
     "jtl": '17953498301{n:02},5,"send {n}",true\n',
     "k6": '{{"type":"Point","metric":"http_reqs","data":{{"time":"2026-11-27T10:00:00Z",'
     '"tags":{{"number":"{n}"}}}}}}\n',
+    "xml": '<httpSample t="5" ts="17953498301{n:02}" s="true" lb="send {n}" rc="200"/>\n',
+    "verifiable": '{{"timestamp":17953498301{n:02},"name":"producer_send_success","key":null,"value":"{n}",'
+    '"offset":{n}}}\n',
+    "dump": "| offset: {n} CreateTime: 17953498301{n:02} keySize: -1 valueSize: 1 sequence: -1 "
+    "headerKeys: [] payload: {n}\n",
 }
 _SENDS = {
     "csv": "web,{n},orders,0,17000000{n:02},acked,{n}\n",
@@ -122,11 +156,31 @@ def _properties(folder: Path, random: Random) -> None:
 
 
 def _cluster_file(folder: Path, random: Random) -> None:
-    texts = {"server.properties": _SERVER, "compose.yaml": _COMPOSE, "kafka.yaml": _STRIMZI}
+    texts = {
+        "server.properties": _SERVER,
+        "compose.yaml": _COMPOSE,
+        "docker-compose.yml": _COMPOSE_OF_OTHERS,
+        "kafka.yaml": _STRIMZI,
+    }
     name = random.choice(sorted(texts))
     path = folder / name
     path.write_bytes(mutated(texts[name].encode(), random))
     read_cluster(path)
+
+
+def _settings(folder: Path, random: Random) -> None:
+    own = random.random() < 0.5
+    path = folder / ("kaput.toml" if own else "pyproject.toml")
+    text = _SETTINGS if own else f"[project]\nname = 'ours'\n[tool.kaput]\n{_SETTINGS}"
+    path.write_bytes(mutated(text.encode(), random))
+    with contextlib.chdir(folder):
+        read_settings()
+
+
+def _alerts(folder: Path, random: Random) -> None:
+    path = folder / "alerts.yaml"
+    path.write_bytes(mutated(rules.builtin_text().encode(), random))
+    rules.load(path)
 
 
 def _scenario(folder: Path, random: Random) -> None:
@@ -188,6 +242,8 @@ def _evidence(folder: Path, random: Random) -> None:
 KINDS: dict[str, Callable[[Path, Random], None]] = {
     "properties": _properties,
     "cluster file": _cluster_file,
+    "settings": _settings,
+    "alerts": _alerts,
     "scenario": _scenario,
     "misspelled key": _misspelled_key,
     "log": _log,

@@ -92,7 +92,7 @@ def _projects_file() -> Path | None:
         own, python = directory / "kaput.toml", directory / "pyproject.toml"
         if own.is_file():
             return own
-        if python.is_file() and "kaput" in _parsed(python)[0].get("tool", {}):
+        if python.is_file() and "kaput" in _tools(_parsed(python)[0]):
             return python
     return None
 
@@ -100,7 +100,9 @@ def _projects_file() -> Path | None:
 def _in_file(path: Path) -> dict[str, Setting]:
     data, lines = _parsed(path)
     if path.name == "pyproject.toml":
-        data = data["tool"]["kaput"]
+        data = _tools(data)["kaput"]
+        if not isinstance(data, dict):
+            raise UsageError(f"{path}: tool.kaput is no table; write [tool.kaput]")
     settings = {}
     for key, value in data.items():
         at = next((n for n, line in enumerate(lines, 1) if re.match(rf'\s*"?{re.escape(key)}\b', line)), 1)
@@ -109,6 +111,12 @@ def _in_file(path: Path) -> dict[str, Setting]:
         where = f"{path}:{at}: {key}"
         settings[key] = Setting(_checked(key, value, where, path.parent), f"{key} in {path}:{at}")
     return settings
+
+
+def _tools(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The tables of tools; none in a file that has none, or something else there."""
+    tools = data.get("tool")
+    return tools if isinstance(tools, dict) else {}
 
 
 def _parsed(path: Path) -> tuple[dict[str, Any], list[str]]:

@@ -53,8 +53,15 @@ def test_settings_of_pyproject(project: Path) -> None:
 def test_a_project_that_does_not_use_kaput_is_passed_over(project: Path) -> None:
     """The file may be further up."""
     (project / "kaput.toml").write_text('kafka = "4.3.1"\n')
-    (project / "below" / "pyproject.toml").write_text("[tool.ruff]\n")
-    assert values() == {"kafka": "4.3.1"}
+    for other in ("[tool.ruff]\n", "tool = 3\n"):
+        (project / "below" / "pyproject.toml").write_text(other)
+        assert values() == {"kafka": "4.3.1"}
+
+
+def test_a_table_that_is_none_is_named(project: Path) -> None:
+    (project / "pyproject.toml").write_text("[tool]\nkaput = 3\n")
+    with pytest.raises(UsageError, match=r"pyproject\.toml: tool\.kaput is no table; write \[tool\.kaput\]"):
+        values()
 
 
 @pytest.mark.parametrize(
