@@ -236,7 +236,15 @@ class Effects:
         return [(a, b) for a, b in spans if not any(a // MS < at < b // MS for at in changes)]
 
     def denies(self, operation: str, place: Place, at: int) -> bool:
-        """Whether an ACL keeps clients from an operation on a partition, or its topic is gone."""
+        """Whether an ACL keeps clients from an operation on a partition, none of those that do it can sign
+        in, or its topic is gone.
+        """
+        if any(e.fault == "change-password" for e in self.in_effect(at)):
+            workload = self.tables.scenario.get("workload") or {}
+            every = workload.get("producers" if operation == "Write" else "groups") or []
+            mine = [one for one in every if place.topic in (one.get("topic"), *one.get("topics", ()))]
+            if mine and all((one.get("config") or {}).get("sasl.username") == "app" for one in mine):
+                return True
         return any(
             (
                 e.fault in ("recreate", "delete-topic")

@@ -251,13 +251,18 @@ def _without_controllers() -> History:
     return _down(history, 1, 5_000, 20_000).led(2, 1, 12_000, [2, 3])
 
 
-def _denied() -> History:
-    step = {"at": "5s", "fault": "deny", "target": "topic orders", "for": "7s"}
-    history = _written(faults=[step]).fault(
-        1, 5_000, 12_000, fault="deny", id="1-deny", target="topic orders"
-    )
+def _denied(fault: str = "deny", target: str = "topic orders", **scenario: Any) -> History:
+    step = {"at": "5s", "fault": fault, "target": target, "for": "7s"}
+    history = _written(faults=[step], **scenario)
+    history.fault(1, 5_000, 12_000, fault=fault, id=f"1-{fault}", target=target)
     history.rows["faults"][0]["brokers"] = []
     return history
+
+
+def _shut_out() -> History:
+    """All producers have the password that changes."""
+    app = {"topic": "orders", "acks": "all", "config": {"sasl.username": "app"}}
+    return _denied("change-password", "cluster", cluster={"security": "scram-tls"}, producers=[app])
 
 
 def _flapping() -> History:
@@ -273,6 +278,7 @@ def _flapping() -> History:
     [
         (_without_controllers(), ["heal", "election", "client"]),
         (_denied(), ["heal", "client"]),
+        (_shut_out(), ["heal", "client"]),
         (_flapping(), ["election", "heal", "client"]),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -34,7 +35,7 @@ from kaput.workload.client_spec import Instruction, file_name, write_spec
 READY_TIMEOUT_S = 120
 _OUTPUT_S = 10.0  # the longest to wait for the end of its output: a stray child may hold the pipe open
 _POLL_S = 0.001
-_FENCED = "FENCED_INSTANCE_ID"
+_FENCED = re.compile("FENCED_INSTANCE_ID|same group.instance.id")  # librdkafka's words, and Java's
 MOVES = ("held", "moved", "began")
 _FULL_BYTES = 1 << 16  # with less free space a disk counts as full
 # Handles a client's message: its `kind` and other fields (client_spec.py: ClientMessage).
@@ -408,7 +409,7 @@ class MemberSlot(PausableProcess):
         if not self._clients or self._intended or self.running:
             return
         if not self.client.has_reported("done") or self.client.trouble:
-            fenced = self._shares_instance and _FENCED in (self.client.trouble or "")
+            fenced = self._shares_instance and _FENCED.search(self.client.trouble or "") is not None
             (self.fencings if fenced else self.troubles).append(self.client.ended())
             self._intended = True
 
