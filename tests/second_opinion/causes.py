@@ -134,7 +134,7 @@ class Causes:
                 found.add(bool(led) and led[-1] in effect.brokers)
             else:
                 found.add(
-                    leader in effect.brokers or (group is None and self._asked(place, at) in effect.brokers)
+                    leader in effect.brokers or (group is None and self.asked(place, at) in effect.brokers)
                 )
         only_led = effect.of_requests is not None
         all_acks = False if only_led else True if group is not None else self.tables.all_acks(place)
@@ -168,7 +168,7 @@ class Causes:
             found |= others if begin >= until else {False}
         return found
 
-    def _asked(self, place: Place, at: int) -> int | None:
+    def asked(self, place: Place, at: int) -> int | None:
         """The leader of the last epoch that had acknowledged anything by then, if its process is there."""
         acked = {epoch for epoch, first in self.tables.first_acks(place).items() if first <= at}
         events = [e for e in self.tables.events_of(place) if e["at_ns"] <= at]

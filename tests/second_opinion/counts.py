@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cached_property
@@ -46,6 +47,7 @@ class Counts:
         yield from self._used_twice()
         yield from self._transactions()
         yield from self._errors()
+        yield from self._requests()
         yield from self._manifest()
         for row in (self.findings.get("plan") or {}).get("groups") or []:
             yield from self._switch(row)
@@ -417,6 +419,24 @@ class Counts:
                     named = error if rest and code in ("Local", "Broker") else code
                     right[self._client(row["producer"]), kind, named] += 1
         yield _same("errors of clients", told, right)
+
+    def _requests(self) -> Iterator[Opinion]:
+        """The versions of the requests of all producers, and of each group; and the clients' libraries."""
+        names = {f"group {name}": rf"kaput-{re.escape(name)}-member-\d+" for name in self.tables.group_specs}
+        names["producers"] = r"kaput-producer-\d+"
+        rows = self.findings.get("requests") or []
+        for who, pattern in names.items():
+            mine = [row for row in rows if row["client"].startswith(f"{who} (")]
+            told = {(api, v) for row in mine for api, versions in row["requests"].items() for v in versions}
+            right = {
+                (row["api"], row["version"])
+                for row in self.tables.rows("requests")
+                if re.fullmatch(pattern, row["client_id"].partition("@")[0])
+            }
+            yield _same(f"requests of {who}", told, right)
+        libraries = self.tables.manifest.get("libraries") or {}
+        told_of = {row["client"]: row["libraries"] for row in rows if row["libraries"]}
+        yield _same("libraries of clients", told_of, libraries)
 
     def _client(self, producer: int) -> str:
         """The kind of client that a producer is; those of pipes are no entries of the scenario."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from second_opinion.answers import FALSE, NOT_DECIDABLE, TRUE, Opinion, equal, one_of, scope_words
@@ -92,6 +93,7 @@ class Measures:
         known = {_rate(acked, first, max(acks, default=0))}
         yield equal("rates: acked_per_s", told["acked_per_s"], known, 1e-6)
         yield equal("rates: ordered_per_s", told["ordered_per_s"], {self._ordered}, 1e-9)
+        yield from self._cpu(told, first, max(acks, default=0), acked)
         for row in self.findings.get("groups") or []:
             times = [d["polled_ns"] for d in self.tables.rows("deliveries") if d["group"] == row["group"]]
             rate = _rate(len(times), first, max(times)) if times else None
@@ -102,6 +104,29 @@ class Measures:
         load = range(-(-first // SECOND), last // SECOND)
         yield from self._means(told["means"], load)
         yield from self._slumps(told["slumps"], load)
+
+    def _cpu(self, told: Row, begin: int, end: int, acked: int) -> Iterator[Opinion]:
+        """Of all nodes, from the first attempt to the last acknowledgement, by acknowledged message."""
+        by_process: dict[tuple[str | None, str, str], list[tuple[int, float]]] = defaultdict(list)
+        for row in self.tables.rows("samples"):
+            if row["name"] == "cpu_s":
+                labels = row["labels"]
+                process = row["cluster"], labels.get("node"), labels.get("pid")
+                by_process[process].append((row["at_ns"], row["value"]))
+        used, begun, known = 0.0, 0, False
+        for samples in map(sorted, by_process.values()):
+            earlier = [value for at, value in samples if at <= begin]
+            known |= bool(earlier)
+            if samples[0][0] <= end:
+                used += _between(samples, end) - max(earlier, default=0.0)
+                begun += not earlier
+        known &= bool(acked and end)
+        others = 1 + len(self.tables.manifest.get("shares_cluster_with") or [])
+        each = used * 1e6 / acked / others if known else None
+        near = 1e-6 * (each or 0)
+        yield equal("rates: cpu_us_per_message", told["cpu_us_per_message"], {each}, near)
+        begins = told["cpu_processes_begun"]
+        yield one_of("rates: cpu_processes_begun", begins, {begun if known else 0})
 
     @cached_property
     def _ordered(self) -> float | None:
@@ -299,6 +324,14 @@ class Measures:
 
 def _rate(count: int, begin: int, end: int) -> float:
     return count * SECOND / (end - begin) if end > begin else 0.0
+
+
+def _between(samples: list[tuple[int, float]], at: int) -> float:
+    """A counter between two samples, where it grows evenly; after the last one it stays."""
+    for (one, value), (two, later) in pairwise(samples):
+        if one <= at < two:
+            return value + (later - value) * (at - one) / (two - one)
+    return samples[-1][1] if at >= samples[-1][0] else samples[0][1]
 
 
 def _around(some: Iterable[Took], begin: int, end: int) -> tuple[list[Took], list[Took], list[Took]]:

@@ -5,14 +5,15 @@ conditions, what each member and each producer's transactions did, plain counts.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from second_opinion.answers import FALSE, NOT_DECIDABLE, TRUE, Opinion, equal, one_of
-from second_opinion.effects import FOREVER
+from second_opinion.effects import FOREVER, Effect
 from second_opinion.raw import MS, SECOND, Place, Row
+from second_opinion.silences import Silence
 from second_opinion.transactions import LEARNED, Coordinators
 
 if TYPE_CHECKING:
@@ -30,6 +31,31 @@ _LAST_ACK = re.compile(r", ([\d,.]+) (s|ms) after the last acknowledgement in it
 _DOWN = re.compile(r" \(its coordinator was down for ([\d,.]+) (s|ms) of it\)$")
 _EARLIER = re.compile(r" \([\d,.]+ s before\)| ?, seen up to [\d,]+ ms later")
 
+_CAUSE = re.compile(
+    r"(?P<id>\S+) \((?P<target>.*?)\) (?P<when>took effect .*? it began|had been in effect"
+    r"|was in effect(?: until [\d,.]+ s before its end)?)(?P<how>[;,].*)?"
+)
+_HIT = re.compile(
+    r"broker (\d+) (led|was in the ISR of|was the last that had acknowledged anything in) (\S+/\d+)"
+)
+_PLACES = re.compile(r"[^\s,]+/\d+")
+
+
+def _when(effect: Effect, silence: Row) -> set[str]:
+    """When a fault was in effect, seen from a silence; a change that never ends only began."""
+    begin, end = silence["from_ns"], silence["to_ns"]
+    late = effect.begin - begin
+    if late >= SECOND:
+        return {f"took effect {late / SECOND:,.1f} s after it began"}
+    if effect.healed == effect.begin:
+        apart = abs(late)
+        length = f"{apart / SECOND:,.1f} s" if apart >= 0.1 * SECOND else f"{apart / MS:.0f} ms"
+        return {f"took effect {length} {'after' if late >= 0 else 'before'} it began"}
+    if effect.healed <= begin:
+        return {"had been in effect"}
+    over = end - effect.healed
+    return {"was in effect" + (f" until {over / SECOND:,.1f} s before its end" if over >= SECOND else "")}
+
 
 class Statements:
     """Of one run."""
@@ -42,7 +68,10 @@ class Statements:
     def all(self) -> Iterator[Opinion]:
         """Every opinion."""
         yield from self._copies()
+        yield from self._causes()
         for claim in self.findings.get("claims") or []:
+            if claim["kind"] == "cause" and claim["fault"] is not None:
+                yield from self._cause(claim)
             for wait in claim.get("waited_for") or []:
                 yield from self._record(claim, wait)
         for row in self.findings.get("rebalances") or []:
@@ -82,6 +111,61 @@ class Statements:
     def _same(self, words: str, row: Row, claim: Row | None, name: str) -> Opinion:
         told = claim and [{**wait} for wait in claim["waited_for"]]
         return Opinion(f"{words}: {name}", TRUE if row[name] == told else FALSE, f"the claim: {told}")
+
+    # Causes.
+
+    def _causes(self) -> Iterator[Opinion]:
+        """A standstill names the first of its causes, or none if it has none."""
+        scope = ("topic", "partition", "group", "from_ns", "to_ns")
+        causes: dict[tuple[Row, ...], list[str]] = defaultdict(list)
+        for claim in self.findings.get("claims") or []:
+            if claim["kind"] == "cause":
+                causes[tuple(claim[k] for k in scope)].append(claim["why"])
+        for row in self.findings.get("standstills") or []:
+            mine = causes[tuple(row[k] for k in scope)]
+            allowed = {"; ".join(mine[:n]) for n in range(1, len(mine) + 1)} or {None}
+            known = row["cause"] in allowed
+            yield Opinion(f"standstill at {row['from_ns']}: cause", TRUE if known else FALSE, f"{mine}")
+
+    def _cause(self, claim: Row) -> Iterator[Opinion]:
+        """When a fault was in effect, seen from a silence, and what it hit."""
+        effect, text, words = self.of.effect(claim["fault"]), claim["why"], f"cause: {claim['why']}"
+        if effect is None:
+            return  # it is no cause (claims.py)
+        found = _CAUSE.fullmatch(text)
+        if found is None or (found["id"], found["target"]) != (effect.id, effect.target):
+            yield Opinion(words, FALSE, "other words, or of another fault")
+            return
+        right, how = _when(effect, claim), found["how"] or ""
+        yield Opinion(words, TRUE if found["when"] in right else FALSE, f"{right}")
+        at = max(effect.begin, claim["from_ns"])
+        for broker, role, name in _HIT.findall(how):
+            place, turns = self._named(name), effect.fault.startswith("rolling-")
+            states = {
+                "led": {leader for leader, _ in self.of.failovers.leaders_at(place, at)},
+                "was in the ISR of": set().union(*self.of.failovers.isr_at(place, at)),
+                "was the last that had acknowledged anything in": {self.of.causes.asked(place, at)},
+            }
+            known = int(broker) in effect.brokers and int(broker) in states[role]
+            verdict = TRUE if known else NOT_DECIDABLE if turns else FALSE
+            yield Opinion(f"{words}: {broker} {role}", verdict, f"{states}")
+        healed = any(claim["fault"] in wait["faults"] for wait in self._waits_of(claim))
+        if "it waited for the heal" in how:
+            yield Opinion(f"{words}: the heal", TRUE if healed else FALSE, "it did not wait for that")
+        for place in map(self._named, _PLACES.findall(how.partition(", and hit ")[2])):
+            whole = Silence(claim["from_ns"], claim["to_ns"], True)
+            mine = [
+                own
+                for scope, own in self.of.causes.singly(self.of.scope(claim), whole)
+                if scope.place == place
+            ]
+            yield Opinion(f"{words}: {place}", TRUE if mine else FALSE, "nothing waited there")
+
+    def _waits_of(self, claim: Row) -> list[Row]:
+        """What the silence that a claim is about waited for."""
+        scope = ("topic", "partition", "group", "producer", "from_ns", "to_ns")
+        silences = [c for c in self.findings["claims"] if c["kind"] == "silence"]
+        return [w for c in silences if all(c[k] == claim[k] for k in scope) for w in c["waited_for"]]
 
     # The records that met conditions.
 

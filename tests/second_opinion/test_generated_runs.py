@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from fakes.histories import History, at
-from second_opinion.judging import findings_of, opinions_of, played
+from second_opinion.judging import findings_of, opinions_of, played, timeline_of
 from second_opinion.opinion import FALSE, TRUE, opinions
 from second_opinion.simulated import FaultSpec, World
 from second_opinion.worlds import worlds
@@ -289,3 +289,16 @@ def test_no_claim_is_false_of_a_written_run(history: History, waited: list[str],
     assert [one for one in opinions(run, findings) if one.verdict == FALSE] == []
     silences = [claim for claim in findings["claims"] if claim["kind"] == "silence"]
     assert silences and all([w["condition"] for w in one["waited_for"]] == waited for one in silences)
+
+
+def test_timeline_shows_who_has_registered_and_the_last_isr_of_a_ms(tmp_path: Path) -> None:
+    """Broker 1 is gone from 5 to 8 s, and registers at 11 s; a follower is out as soon as broker 2 leads."""
+    history = _down(_written(), 1, 5_000, 8_000)
+    history.add("cluster_events", kind="unfenced", broker=1, at_ns=at(11_000), source="test")
+    history.led(2, 1, 12_000, [2, 3]).led(2, 1, 12_000, [2], kind="isr")
+    run = history.read_to_end().write(tmp_path / "run").path
+    shown = timeline_of(run, findings_of(run))
+    bars = [(bar.kind, round(bar.end - bar.begin, 3)) for bar in shown.leaders]
+    assert bars[1:3] == [("no leader", 6.0), ("broker 1", 1.0)]
+    assert [kind for kind, _ in bars] == ["broker 1", "no leader", "broker 1", "broker 2"]
+    assert [bar.text for bar in shown.isrs] == ["1, 2, 3", "2"]

@@ -25,6 +25,7 @@ from second_opinion.measures import Measures
 from second_opinion.opinion import FALSE, Examiner
 from second_opinion.raw import SECOND, Row
 from second_opinion.sentences import Sentences
+from second_opinion.statements import Statements
 from second_opinion.timeline import Timeline
 
 RECORDED = Path(__file__).parents[1] / "recorded"
@@ -183,6 +184,31 @@ def test_another_timeline_is_called_false(mutant: str) -> None:
     right = timeline_of(examiner.tables.folder, found)
     assert all(one.verdict != FALSE for one in Timeline(examiner, right).all())
     assert any(one.verdict == FALSE for one in Timeline(examiner, change(right)).all())
+
+
+@pytest.mark.parametrize(
+    ("words", "others"),
+    [
+        ("until 22.3 s", "until 21.3 s"),
+        ("was in effect", "had been in effect"),
+        ("took effect 24.4 s", "took effect 23.4 s"),
+        ("(broker 2)", "(broker 3)"),
+        ("broker 1 led", "broker 2 led"),
+        ("broker 1 led", "broker 1 was in the ISR of"),
+        ("and hit orders/0", "and hit orders/7"),
+        ("3-kill (broker 1) took effect 24.4 s after it began;", "it was the 3-kill;"),
+    ],
+)
+def test_another_reason_for_a_cause_is_called_false(words: str, others: str) -> None:
+    """In its claim, and in the standstill that has its words."""
+    examiner, right = judged("unclean-election")
+    for rows, name in (("claims", "why"), ("standstills", "cause")):
+        found = copy.deepcopy(right)
+        for row in found[rows]:
+            row[name] = (row[name] or "").replace(words, others) or row[name]
+        assert found != right
+        examiner.findings = found
+        assert any(one.verdict == FALSE for one in Statements(examiner).all())
 
 
 def test_rows_behind_counts_are_examined() -> None:

@@ -131,3 +131,28 @@ def test_whether_partitions_went_back_to_a_static_member_is_examined(member: str
     wrong = trigger.partition(words)[0] if words in trigger else f"{trigger}{words}that had it)"
     found["rebalances"][1]["trigger"] = wrong
     assert any(one.verdict == FALSE for one in examiner.opinions(found))
+
+
+def test_cpu_time_and_versions_of_requests_are_examined(tmp_path: Path) -> None:
+    """Of two processes, one of which began meanwhile; another figure, or version, is called false."""
+    history = History(topics=[{"name": "orders", "partitions": 1}], groups={"billing": True})
+    for seq in range(10):
+        history.acked(0, seq, seq, attempt_ns=at(100 * seq), done_ns=at(100 * seq + 100))
+    for pid, ms, value in (("1", -500, 3.0), ("1", 500, 4.0), ("1", 1_500, 5.0), ("2", 400, 0.5)):
+        labels = [("node", "1"), ("pid", pid)]
+        history.add("samples", name="cpu_s", labels=labels, at_ns=at(ms), value=value, source="lab")
+    for client in ("kaput-producer-0", "kaput-billing-member-2", "broker-1-fetcher-0"):
+        history.add("requests", client_id=client, api="Metadata", version=12, broker=1, at_ns=at(0))
+    folder = history.read_to_end().write(tmp_path).path
+    found, examiner = findings_of(folder), Examiner(folder)
+    assert [one for one in examiner.opinions(found) if one.verdict == FALSE] == []
+    assert (found["rates"]["cpu_us_per_message"], found["rates"]["cpu_processes_begun"]) == (200_000, 1)
+    for change in (
+        lambda wrong: wrong["rates"].update(cpu_us_per_message=190_000),
+        lambda wrong: wrong["rates"].update(cpu_processes_begun=0),
+        lambda wrong: wrong["requests"][0].update(requests={"Metadata": [11]}),
+        lambda wrong: wrong["requests"].pop(),
+    ):
+        wrong = copy.deepcopy(found)
+        change(wrong)
+        assert any(one.verdict == FALSE for one in examiner.opinions(wrong))

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -26,6 +28,7 @@ from kaput.analysis.engine.steps import SECOND_NS
 from kaput.analysis.engine.tables import write as write_table
 from kaput.analysis.facts import inputs
 from kaput.analysis.facts.inputs import Inputs
+from kaput.analysis.facts.leader_history import in_order
 from kaput.analysis.facts.mirrors import lag_over_time
 from kaput.analysis.job import Job
 from kaput.analysis.questions import kept, ledger, losses, questions, time_series
@@ -87,15 +90,7 @@ _EVENTS: Mapping[str, type[pl.DataType] | pl.DataType] = {
 }
 _LAG = {"at_ns": pl.Int64, "group": pl.String, "lag": pl.Int64}
 _MIRROR_LAG = {"at_ns": pl.Int64, "mirror": pl.String, "lag": pl.Int64}
-_EVENT_ORDER = (
-    "leader_epoch",
-    "kind",
-    "topic",
-    "partition",
-    "broker",
-    "group",
-    "member",
-)  # within the same ns
+_EVENT_ORDER = ("kind", "topic", "partition", "broker", "group", "member")  # within the same ns
 
 
 def _clear(given: Inputs) -> None:
@@ -129,12 +124,16 @@ def _write(run: Run) -> None:
 
 
 def _events(run: Run) -> pl.DataFrame:
-    given, known = run.given, run.partitions.complete
-    every = given.cluster_events
-    cluster = (row for row in every if row["topic"] is None or (row["topic"], row["partition"]) in known)
-    groups = (row for row in given.evidence.rows("group_events") if row["kind"] != "committed")
-    rows = [{name: row.get(name) for name in _EVENTS} for row in (*cluster, *groups)]
-    return pl.DataFrame(rows, schema=_EVENTS).sort("at_ns", *_EVENT_ORDER, maintain_order=True)
+    given, known, place = run.given, run.partitions.complete, itemgetter("topic", "partition")
+    first = [row for row in given.evidence.rows("group_events") if row["kind"] != "committed"]
+    first += [row for row in given.cluster_events if row["topic"] is None]
+    of_places = sorted((row for row in given.cluster_events if place(row) in known), key=place)
+    then = [row for _, rows in groupby(of_places, key=place) for row in in_order(rows)]
+    others, changes = (
+        pl.DataFrame([{name: row.get(name) for name in _EVENTS} for row in rows], schema=_EVENTS)
+        for rows in (first, then)
+    )
+    return pl.concat([others.sort(_EVENT_ORDER), changes]).sort("at_ns", maintain_order=True)
 
 
 def _by_second(steps: pl.DataFrame) -> pl.DataFrame:

@@ -244,7 +244,7 @@ def _changes(
     elected_before: int | None = None
     eligible: set[int] | None = None
     lost_ns: int | None = None  # since when there is no leader
-    ordered = _in_order(rows)
+    ordered = in_order(rows)
     led = [row for row in ordered if row["kind"] == "leader"]
     # A leader that another one (or none) followed in the same ms led nothing; nor did one that was not there.
     brief = {
@@ -306,7 +306,7 @@ def _was_down(row: Mapping[str, Any], until_ns: int, is_down: IsDown) -> bool:
     return all(is_down(leader, at, row["cluster"]) for at in (row["at_ns"], at_ns, until_ns - 1))
 
 
-def _in_order(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def in_order(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """By time. Of several ISRs of one ms that only shrink, as of two brokers that are fenced at once, the
     smaller ones come later, and of the same ISR those with fewer eligible leader replicas; one that is as
     before follows another, or it was no change.
