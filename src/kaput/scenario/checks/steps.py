@@ -365,10 +365,20 @@ def _numbers(version: str) -> list[int]:
     return [int(number) for number in match.group(1, 2, 3)]
 
 
+# Who leads a partition of Kafka's own topics, by the word for it.
+_COORDINATORS = {
+    "__consumer_offsets": "coordinator-of G",
+    "__share_group_state": "coordinator-of G",
+    "__transaction_state": "transaction-coordinator-of producer N",
+}
+
+
 def _partition(target: Target, scenario: Scenario) -> Iterator[str]:
     name = target.topic or ""
     topic = scenario.topic(name)
-    if topic is None:
+    if topic is None and name in _COORDINATORS:
+        yield f"steps hit topics of the scenario; the leader of a client's partition there is {_COORDINATORS[name]}"
+    elif topic is None:
         yield no_topic(name, scenario)
     elif (target.partition or 0) >= topic.partitions:
         yield f"no such partition: {name} has {topic.partitions}, counted from 0"
