@@ -543,6 +543,13 @@ def test_transaction_outcomes_and_longest_lso_stall_are_shown(tmp_path: Path) ->
     assert "not committed" in text and "not committed</th>" in page
 
 
+def test_what_never_committed_is_only_known_where_partitions_were_read(tmp_path: Path) -> None:
+    """A run that was ended before its drain."""
+    folder = History().sent(0, 0, 0).transaction(0, 0, 0, "aborted").write(tmp_path)
+    first, *_ = transaction_sentences(analyse(check(folder), InProcess()))  # type: ignore[arg-type]
+    assert first.endswith("; 0 messages not committed, as far as partitions were read")
+
+
 def test_run_without_transactions_has_no_transaction_section(tmp_path: Path) -> None:
     """Neither a section nor a column."""
     findings, text, page = _judged(History().acked(0, 0, 0), tmp_path)

@@ -22,10 +22,12 @@ def transaction_sentences(findings: Findings) -> list[str]:
     sentences = []
     total = ended.committed + ended.aborted + ended.unknown
     if total:
+        # Of a partition that was not read to its end it is not known what is there.
+        known = ", as far as partitions were read" if findings.totals.unread else ""
         sentences.append(
             f"{plural(total, 'transaction')} of {plural(ended.messages, 'message')}: {ended.committed:,} "
             f"committed, {ended.aborted:,} aborted, {ended.unknown:,} of unknown outcome; "
-            f"{plural(findings.totals.uncommitted, 'message')} not committed"
+            f"{plural(findings.totals.uncommitted, 'message')} not committed{known}"
         )
     if ended.longest_standstill_ms is not None:
         place = f"{ended.standstill_topic}/{ended.standstill_partition}"
