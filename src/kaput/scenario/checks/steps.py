@@ -377,7 +377,7 @@ def _partition(target: Target, scenario: Scenario) -> Iterator[str]:
     name = target.topic or ""
     topic = scenario.topic(name)
     if topic is None and name in _COORDINATORS:
-        yield f"steps hit the scenario's topics; who leads a client's partition there is {_COORDINATORS[name]}"
+        yield f"steps hit a scenario's topics; who leads a client's partition there is {_COORDINATORS[name]}"
     elif topic is None:
         yield no_topic(name, scenario)
     elif (target.partition or 0) >= topic.partitions:
