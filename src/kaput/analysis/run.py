@@ -102,6 +102,7 @@ class Run:
         self, given: Inputs, work: Plan, totals: RunTotals, ledger: LedgerRows = "stretches"
     ) -> None:
         self.given, self.work, self.totals, self.ledger = given, work, totals, ledger
+        self._terms: dict[tuple[TopicPartition, int | None], Terms] = {}
 
     @property
     def names(self) -> Names:
@@ -169,6 +170,11 @@ class Run:
 
     def terms(self, place: TopicPartition, producer: int | None = None) -> Terms:
         """What acknowledgements of a partition (or those to one producer) require, by the scenario."""
+        if (place, producer) not in self._terms:
+            self._terms[place, producer] = self._terms_of(place, producer)
+        return self._terms[place, producer]
+
+    def _terms_of(self, place: TopicPartition, producer: int | None) -> Terms:
         scenario, (cluster, topic) = self.given.scenario, cluster_and_topic(place.topic)
         if scenario is None:
             return Terms(acks_all=False)

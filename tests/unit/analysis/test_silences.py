@@ -64,7 +64,7 @@ def _run(spells: pl.DataFrame, *reaches: Any, untimed: int = 0) -> Any:
         names=SimpleNamespace(code=codes.__getitem__, located=PLACES.__getitem__),
         given=SimpleNamespace(
             ended_ns=100 * S, faults=[], groups=["billing"], clients=[], scenario=None, cluster_events=[],
-            evidence=SimpleNamespace(rows=lambda _: []),
+            plan=[],
         ),
         leader_history=SimpleNamespace(changes={}),
         rebalances=SimpleNamespace(found=[]),

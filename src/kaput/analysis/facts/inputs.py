@@ -213,6 +213,11 @@ class Inputs:
         return self.evidence.rows("group_events")
 
     @cached_property
+    def plan(self) -> list[dict[str, Any]]:
+        """The plan table."""
+        return self.evidence.rows("plan")
+
+    @cached_property
     def commits(self) -> dict[tuple[str, TopicPartition], list[tuple[int, int]]]:
         """By group and partition: the time and offset of each confirmed commit that has an offset."""
         found: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = {}

@@ -259,7 +259,7 @@ NO_MOVES = Moments()
 
 def plan_steps(given: Inputs) -> list[dict[str, Any]]:
     """The plan table, by time."""
-    return sorted(given.evidence.rows("plan"), key=lambda row: (row["started_ns"], row["step"]))
+    return sorted(given.plan, key=lambda row: (row["started_ns"], row["step"]))
 
 
 def moved_between(given: Inputs) -> tuple[str | None, str | None]:

@@ -201,7 +201,7 @@ def plan_moves(run: Run, from_ns: int, to_ns: int, group: str | None) -> list[Ca
     kinds = _MOVES_PRODUCERS if group is None else _MOVES_GROUPS
     return [
         Cause(f"the plan's step {step['step']} was under way", step["started_ns"])
-        for step in run.given.evidence.rows("plan")
+        for step in run.given.plan
         if step["kind"] in kinds
         and step["started_ns"] < to_ns
         and (step["ended_ns"] is None or step["ended_ns"] > from_ns)

@@ -19,7 +19,7 @@ from kaput.analysis.facts.reach import Reach
 from kaput.analysis.facts.waits import SHORTEST_NS
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED
-from kaput.analysis.runs.run import Ints
+from kaput.analysis.runs.run import Ints, picked
 from kaput.analysis.views.messages import Messages
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
@@ -350,8 +350,7 @@ def _taken_from(stretches: pl.DataFrame, dones: Ints, one: Reached) -> int:
 
 
 def _first_since(one: Reached, runs: pl.DataFrame, rows: Ints, since: int) -> Iterator[tuple[str, int, int]]:
-    """(fault, place, time): for each run, the first time of its rows from `since` on, if any."""
-    for begin, n in runs.select("row", "n").iter_rows():
-        times = rows[begin : begin + n]
-        if (late := times[times >= since]).size:
-            yield one.fault, one.place, int(late.min())
+    """(fault, place, time): the first time of the runs' rows from `since` on, if any."""
+    times = picked(rows, runs["row"].to_numpy(), runs["n"].to_numpy())
+    if (late := times[times >= since]).size:
+        yield one.fault, one.place, int(late.min())
