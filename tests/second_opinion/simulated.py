@@ -22,7 +22,7 @@ SESSION = 6_000  # of a member of a group
 @dataclass(frozen=True)
 class FaultSpec:
     """`target`: a broker's number, `producer 0`, `member 1`, `mirror`, or `topic orders` for `change-config`,
-    which gives min.insync.replicas the `value`.
+    which gives min.insync.replicas the `value`, and was requested `early` before that.
     """
 
     fault: str
@@ -30,6 +30,7 @@ class FaultSpec:
     begin: int
     length: int
     value: int | None = None
+    early: int = 1
 
 
 @dataclass(frozen=True)
@@ -245,7 +246,7 @@ class Simulation:
             fault=fault.fault,
             target=target,
             brokers=brokers,
-            injected_ns=at(self.now - 1),
+            injected_ns=at(self.now - fault.early),
             effective_ns=at(effect) + 1_000,
             heal_began_ns=at(ends) - 5_000,
             healed_ns=at(ends + late) + 20_000,

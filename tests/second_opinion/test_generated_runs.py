@@ -209,6 +209,14 @@ EXAMPLES = {
             FaultSpec("change-config", "topic orders", 15_000, 3_000, 1),
         ),
     ),
+    "a step lowers min.insync.replicas long after its request": World(
+        32,
+        min_isr=3,
+        faults=(
+            FaultSpec("kill", 2, 3_000, 20_000),
+            FaultSpec("change-config", "topic orders", 15_000, 3_000, 1, early=8_000),
+        ),
+    ),
     "an unclean election": World(
         8,
         acks=1,

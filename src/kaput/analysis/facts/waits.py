@@ -23,7 +23,7 @@ from kaput.scenario.targets import recorded_target
 
 SHORTEST_NS = SECOND  # of a silence
 _SAMPLED_NS = 2 * SECOND  # offsets are sampled every second
-_OF_NOBODY: tuple[EndedBy, ...] = ("client", "unknown")  # of the waits: every condition is met
+_ALL_MET: tuple[EndedBy, ...] = ("client", "unknown")  # of the waits: every condition is met
 
 
 class Stage(IntEnum):
@@ -120,7 +120,7 @@ class Record:
         """
         story = self._story(place, from_ns, to_ns, terms, waiter)
         last = next(reversed(story.waits), None)
-        open_ns = from_ns if last is None else last.from_ns if last.condition in _OF_NOBODY else to_ns
+        open_ns = from_ns if last is None else last.from_ns if last.condition in _ALL_MET else to_ns
         late = terms.min_isr.lowered_late(to_ns)
         if to_ns - open_ns < SHORTEST_NS or late == terms.min_isr:
             return story
@@ -297,7 +297,7 @@ class _Walk:
             slow = self._only_slow(Stage.TOO_FEW_UP, at_ns, raised.name)
             return None if slow else WaitState(Stage.TOO_FEW_UP, (raised,))
         if self._eased(leader, at_ns, lowest):
-            return WaitState(Stage.ISR)  # by a step that lowers the minimum, whoever is up
+            return WaitState(Stage.ISR)  # a step lowers the minimum, whatever is up
         others = self.ever_in_isr - {leader}
         away = {broker: self._between(leader, broker, at_ns, Stage.TOO_FEW_UP) for broker in others}
         if 1 + sum(not held for held in away.values()) < lowest:
