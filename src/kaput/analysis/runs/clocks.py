@@ -30,22 +30,19 @@ _SOUND_NS = 2**62  # times beyond are damaged
 CLOCKS = ("commits", "changes", "assigned_ns", "since_ns", "owns")
 
 
-def encode_deliveries(
-    rows: TableRows, events: pl.DataFrame, differing: Sequence[str], steps: Sequence[str] = STEPS
+def with_clocks(
+    rows: TableRows, runs: pl.DataFrame, events: pl.DataFrame, steps: Sequence[str] = STEPS
 ) -> pl.DataFrame:
-    """The runs of rows of deliveries (in the order of columns.py), with CLOCKS: `commits` (equal for two
-    deliveries if the group committed nothing there between them, nor at the time of one), `changes` (likewise
-    for the reader's assignment; negative: it changed at that time), `owns` (whether the reader had the
-    partition), `assigned_ns` (when it was last assigned to anybody in the group), `since_ns` (when it was
-    last assigned to the reader; null: never; before every commit: the reader went there by itself since).
-    `row`: where each run begins in these rows.
+    """The runs of rows of deliveries (both in the order of columns.py), cut where something happened, with
+    CLOCKS: `commits` (equal for two deliveries if the group committed nothing there between them, nor at the
+    time of one), `changes` (likewise for the reader's assignment; negative: it changed at that time), `owns`
+    (whether the reader had the partition), `assigned_ns` (when it was last assigned to anybody in the group),
+    `since_ns` (when it was last assigned to the reader; null: never; before every commit: the reader went
+    there by itself since).
 
     `events`: see assignments.events_frame; its assignments are of partitions that the member did not have.
-    `differing`: the columns of the frame that are constant within a run. Records polled at the same time are
-    one poll, in offset order.
+    Records polled at the same time are one poll, in offset order.
     """
-    runs = rows.complete(encode(rows.frame, differing, ["polled_ns"], steps, in_blocks=True))
-    runs = runs.with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
     timelines = _timelines(events, runs.select(*READER, "topic").unique().sort(*READER))
     first = _with_clocks(runs, timelines, "polled_ns_first")
     last = pl.col("polled_ns_last")

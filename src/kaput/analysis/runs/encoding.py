@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from kaput.analysis.runs.clocks import encode_deliveries
+from kaput.analysis.runs.clocks import with_clocks
 from kaput.analysis.runs.columns import ENCODINGS, NAMED, TEXT, InRun, View
 from kaput.analysis.runs.run import BLOCK_BITS, NULL, STEPS, Ints, encode, kept, numbers, picked, spread
 from kaput.analysis.runs.tables import TableRows
@@ -57,12 +57,16 @@ def encoded(rows: TableRows, events: pl.DataFrame) -> Encoded:
     """The runs of rows of a table. `events`: group_events, for deliveries (facts/assignments.py)."""
     if rows.table == "transactions":
         return _transactions(rows)
-    runs = _runs(rows, events)
+    runs = _runs(rows)
     encoding = ENCODINGS[rows.table]
     tolerated = 0 if encoding.strictly else rows.frame.height // _TOLERATED_SHARE
     if _out_of_order(runs, encoding.order) > tolerated:
         rows = TableRows(rows.table, rows.whole().sort(encoding.order))
-        runs = _runs(rows, events)
+        runs = _runs(rows)
+    if rows.table == "deliveries":
+        runs = with_clocks(rows, runs, events, encoding.in_runs(InRun.STEP))
+    if "block" in encoding.columns:
+        runs = runs.with_columns(block=pl.col("seq") // (1 << BLOCK_BITS))
     if "visible" in runs.columns:
         runs = runs.with_columns(pl.col("visible").fill_null(True))
     texts = [name for name, column in encoding.columns.items() if column.type == TEXT]
@@ -72,17 +76,14 @@ def encoded(rows: TableRows, events: pl.DataFrame) -> Encoded:
     )
 
 
-def _runs(rows: TableRows, events: pl.DataFrame) -> pl.DataFrame:
+def _runs(rows: TableRows) -> pl.DataFrame:
     """The runs of rows in their order, with `row`, where each begins in these."""
     encoding = ENCODINGS[rows.table]
     steps, in_blocks = encoding.in_runs(InRun.STEP), "block" in encoding.columns
     same = [name for name in rows.frame.columns if name not in {*steps, *encoding.arrays.values()}]
-    if rows.table == "deliveries":
-        runs = encode_deliveries(rows, events, same, steps)
-    else:
-        runs = rows.complete(encode(rows.frame, same, (), steps, in_blocks))
-        runs = runs.with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
-    return runs.with_columns(block=pl.col("seq") // (1 << BLOCK_BITS)) if in_blocks else runs
+    times = ("polled_ns",) if rows.table == "deliveries" else ()
+    runs = rows.complete(encode(rows.frame, same, times, steps, in_blocks))
+    return runs.with_columns(row=pl.col("n").cum_sum() - pl.col("n"))
 
 
 def _out_of_order(runs: pl.DataFrame, by: Sequence[str]) -> int:
