@@ -193,7 +193,7 @@ def _judgement(
     return Judgement(
         verdict_of(promise, expected),
         promise,
-        [reason[0].upper() + reason[1:] for reason in reasons + sentences.permissions],
+        [_capitalized(reason) for reason in reasons + sentences.permissions],
         _notes(facts, scenario, absent) + limits.notes(),
         sentences.permitted,
         sentences.unclear,
@@ -217,6 +217,11 @@ def _held_sentence(facts: Facts, absent: Mapping[str, str]) -> str:
     counts += [facts.kept.words] if facts.kept.kept else []
     counts += [f"{facts.refused:,} refused"] if facts.refused else []
     return f"{', '.join(counts)}: {stored}{took_effect}."
+
+
+def _capitalized(reason: str) -> str:
+    """As a sentence begins, unless it begins with a file's path."""
+    return reason if "/" in reason.partition(" ")[0] else reason[0].upper() + reason[1:]
 
 
 def _notes(facts: Facts, scenario: Scenario, absent: Mapping[str, str]) -> list[str]:

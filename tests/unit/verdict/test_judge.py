@@ -102,6 +102,7 @@ DOUBTS: list[tuple[dict[str, Any], str]] = [
     ),
     ({"troubles": ["broker 3 ran out of disk"]}, "Broker 3 ran out of disk."),
     ({"troubles": ["broker 3 ran out of disk."]}, "Broker 3 ran out of disk."),
+    ({"troubles": ["runs/a/sends.parquet: 2 unknown"]}, "runs/a/sends.parquet: 2 unknown."),
 ]
 
 
