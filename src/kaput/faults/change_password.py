@@ -41,7 +41,7 @@ class ChangePassword(ClusterChange):
         """Sets that of its clients again. Raises LabError."""
         if effect.effective_ns is None:
             return now_ns(), effect
-        self.scene.admin.set_password(self.options.user)
+        self.insist(lambda: self.scene.admin.set_password(self.options.user))
         back = self.wait(lambda: self._seen() == {True}, _SEEN_S)
         details = "every broker accepts it again" if back else "a broker still refuses it"
         return (now_ns() if back else None), effect.with_proof(details, back)

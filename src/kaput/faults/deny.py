@@ -39,7 +39,7 @@ class Deny(TopicChange):
         """Deletes the ACL, unless another made it. Raises LabError."""
         if not self._made:
             return now_ns(), effect
-        self.scene.admin.deny_no_more(*self._rule)
+        self.insist(lambda: self.scene.admin.deny_no_more(*self._rule))
         gone = self.wait(lambda: self._lists() == {False}, _SEEN_S)
         details = "no broker lists it any more" if gone else "a broker still lists it"
         return (now_ns() if gone else None), effect.with_proof(details, gone)

@@ -246,6 +246,16 @@ class Fault(ABC, Generic[_Hit]):
             clock.sleep(poll_s)
         return True
 
+    def insist(self, request: Callable[[], None]) -> None:
+        """Makes a request again until a node answers: brokers may be about to start. Raises LabError."""
+
+        def lacks() -> str:
+            request()
+            return ""
+
+        if refused := self.wait_until_complete(lacks, WAIT_S):
+            raise LabError(refused)
+
     def wait_until_complete(self, lacks: Callable[[], str], timeout_s: float, poll_s: float = 0.02) -> str:
         """Waits, for a bounded time, until `lacks` returns nothing; returns its last sentence."""
         details = ""

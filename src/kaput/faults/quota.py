@@ -43,7 +43,7 @@ class Quota(ClusterChange):
         """Sets those that were set before. Raises LabError."""
         if not self._before:
             return now_ns(), effect
-        self.scene.admin.set_quotas(self._before)
+        self.insist(lambda: self.scene.admin.set_quotas(self._before))
         there = self.wait(lambda: self._seen() == self._before, _SEEN_S)
         return (now_ns() if there else None), effect.with_proof(f"{_named(self._seen())} at the end", there)
 

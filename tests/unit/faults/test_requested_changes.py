@@ -155,6 +155,27 @@ def test_broker_that_is_down_at_the_heal_gets_its_setting_back_later() -> None:
     assert healed is not None and after.confirmed and admin.own == {"retention.ms": "7"}
 
 
+@pytest.mark.parametrize(
+    ("name", "request_"),
+    [("deny", "deny_no_more"), ("quota", "set_quotas"), ("change-password", "set_password")],
+)
+def test_change_is_taken_back_when_a_broker_is_there_again(name: str, request_: str) -> None:
+    """Another step may have stopped them all, and be starting them."""
+    admin = Requested()
+    fault, hit = made(name, admin)
+    effect = fault.inject(hit)
+    does, refused = getattr(admin, request_), [LabError("no node answered"), LabError("no node answered")]
+
+    def down(*given: Any) -> None:
+        if refused:
+            raise refused.pop()
+        does(*given)
+
+    setattr(admin, request_, down)
+    healed, after = fault.heal(hit, effect)
+    assert healed is not None and after.confirmed and not refused
+
+
 def test_leader_moves_to_an_in_sync_follower() -> None:
     """And the proof names both, with their epochs."""
     effect = played("move-leader", Requested())
