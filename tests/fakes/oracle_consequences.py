@@ -120,7 +120,9 @@ class Consequences:
         return all(self.causes.permitted(self.causes.why(s), s) for s in gone)
 
     def _displaced(self, at: tuple[str, int, int]) -> bool:
-        """By the acknowledgements that the log contradicts there, else by the deliveries."""
+        """By the acknowledgements that the log contradicts there, else by the deliveries. Where the log was
+        not read, any but the best explained of them may be there.
+        """
         acks = [
             (self.causes.why(s), s)
             for s in self.oracle.sends
@@ -132,11 +134,13 @@ class Consequences:
             (_LEAST_EXPLAINED_FIRST.index("acks-0" if self.causes.acks(s) == "0" else why["cause"]), why, s)
             for why, s in acks
         ]
-        least = min(rank for rank, _, _ in ranked)
-        return all(
+        read = at[:2] in {place_[-2:] for place_ in self.oracle.read_to_end}
+        least, every = (min, all) if read else (max, any)
+        chosen = least(rank for rank, _, _ in ranked)
+        return every(
             self.causes.permitted(why, s) or (why["cause"] == "unexplained" and self.oracle.in_old_topic(s))
             for rank, why, s in ranked
-            if rank == least
+            if rank == chosen
         )
 
     def of_group(self, group: str) -> dict[str, int]:

@@ -84,6 +84,17 @@ def test_equally_explained_claims_are_ordered_by_producer() -> None:
         ]
     )
     handed = pl.DataFrame([{**same, "offset": offset, "producer": 1} for offset in (20, 30)])
-    found = offsets.displaced(inconsistent, acks, handed, set())
+    found = offsets.displaced(inconsistent, acks, handed, set(), {7})
     told = found.select("place", "producer", "cause", "n").sort("producer").rows()
     assert told == [(7, 1, "deposed-leader", 1), (7, 2, "deposed-leader", 2)]
+
+
+def test_where_the_log_was_not_read_the_best_explained_message_was_overwritten() -> None:
+    """Producer 2 has acks=1: a new leader may have given its offset to producer 1, with acks=all."""
+    inconsistent = pl.DataFrame({"place": [7], "offset": [20], "n": [1]})
+    same = {"place": 7, "cause": "unexplained", "borne_out": False, **dict.fromkeys(CIRCUMSTANCES, False)}
+    held = {"offset": 20, "seq": 5, "holder_producer": None, "holder_seq": None}
+    acks = pl.DataFrame([{**same, **held, "producer": producer} for producer in (1, 2)])
+    for complete, overwritten in ((set(), 2), ({7}, 1)):
+        found = offsets.displaced(inconsistent, acks, acks.clear(), {2}, complete)
+        assert found["producer"].to_list() == [overwritten]

@@ -62,7 +62,8 @@ class Offsets(Question):
         yield Cases("corrupt", corrupt(log, deliveries), lambda few: claimed(few, acks, log, deliveries))
         if rows.height:
             yield Cases("inconsistent-offset", rows)
-            causes = displaced(rows, places.explained_acks, places.overwritten, places.known.acks_1)
+            acks_1, complete = places.known.acks_1, places.known.complete
+            causes = displaced(rows, places.explained_acks, places.overwritten, acks_1, complete)
             yield SumPart("displaced", causes)
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
@@ -83,13 +84,18 @@ class Offsets(Question):
 
 
 def displaced(
-    inconsistent_: pl.DataFrame, acks: pl.DataFrame, handed: pl.DataFrame, acks_1: Collection[int]
+    inconsistent_: pl.DataFrame,
+    acks: pl.DataFrame,
+    handed: pl.DataFrame,
+    acks_1: Collection[int],
+    complete: Collection[int],
 ) -> pl.DataFrame:
     """(place, producer, cause, circumstances, n): inconsistent offsets by the cause of the acknowledgement
     there that contradicts the log, else of the delivery. If there are several, the least explained one
-    counts.
+    counts; in a partition that was not read to its end the best explained one: any other may be there.
     """
     columns = [*SPOT, "producer", "cause", *CIRCUMSTANCES]
+    read = pl.col("place").is_in(sorted(complete))
     # A message that is there but not visible does not contradict the log.
     there = (pl.col("holder_producer") == pl.col("producer")) & (pl.col("holder_seq") == pl.col("seq"))
     acked = acks.filter(~pl.col("borne_out"), ~there.fill_null(False)).drop_nulls(SPOT)
@@ -97,6 +103,7 @@ def displaced(
     why = (
         pl.concat([acked.select(columns), handed.select(columns)])
         .with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64))
+        .with_columns(rank=pl.col("rank") * pl.when(read).then(1).otherwise(-1))
         # A message from a deleted topic is better explained than one that should be there.
         .sort("rank", "deleted", *columns[2:])
         .unique(SPOT, keep="first", maintain_order=True)
