@@ -372,11 +372,12 @@ class Run:
         spans = [(first, last) for number, first, last in given_up if number in mine]
         stalls: list[tuple[int, int]] = []
         if self._isolation.get(group) == "read_committed":
-            stalls = [(one.from_ns, one.to_ns) for one in self._stalls if one.place == place]
+            stalls = [(one.from_ns, one.to_ns) for one in self.stalls if one.place == place]
         return Waiter(frozenset(f"producer {number}" for number in mine), group, spans, stalls)
 
     @cached_property
-    def _stalls(self) -> list[coordinators.StalledOffset]:
+    def stalls(self) -> list[coordinators.StalledOffset]:
+        """Of last stable offsets."""
         return coordinators.find(self.given.samples)
 
     @cached_property

@@ -29,7 +29,7 @@ from kaput.analysis.engine.question import (
     message,
 )
 from kaput.analysis.engine.sums import Collected, Sum
-from kaput.analysis.facts.coordinators import Limits, StalledOffset, abort_grace_ns, find, limits, longest
+from kaput.analysis.facts.coordinators import Limits, StalledOffset, abort_grace_ns, limits, longest
 from kaput.analysis.facts.open_transactions import OF_RECORD
 from kaput.analysis.questions.losses import LOSS, loss_of
 from kaput.analysis.questions.vanished import claims, first_delivered
@@ -265,7 +265,7 @@ class HangingTransactions(Question):
                 *(names.code(one.place), one.offset, 1, one.from_ns, one.to_ns),
                 abort_grace_ns(given, one.place[0]),
             )
-            for one in longest(find(given.samples))
+            for one in longest(run.stalls)
             if one.ns > known.timeout_ns and one.place[0] in names.topics
         ]
         stalls = pl.DataFrame(rows, none(*_STANDSTILLS).schema, orient="row")
@@ -282,7 +282,7 @@ class HangingTransactions(Question):
         yield Unclear("hanging-transaction", hanging_.filter("unclear"))
 
     def report(self, run: Run) -> Iterator[Reported]:
-        most = max(find(run.given.samples), key=lambda one: one.ns, default=None)
+        most = max(run.stalls, key=lambda one: one.ns, default=None)
         yield findings(transactions=_findings(run.sums["transactions"], most))
         # Without transactions nothing holds a last stable offset up.
         sampled = any(row["name"] == STABLE for row in run.given.samples)
