@@ -43,6 +43,7 @@ _TOGETHER = {
     # Each world is judged once for all of its mutants.
     "accounts": ("second_opinion/test_accounts.py",),
     "mutants": ("second_opinion/test_mutants.py",),
+    "measures": ("second_opinion/test_measures.py",),
     "spark": (
         *(f"spark/test_{name}.py" for name in ("any_shape", "bench_generate", "dedup_streaming", "hdfs")),
         "spark/test_causes.py::test_every_case",

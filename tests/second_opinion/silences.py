@@ -124,6 +124,7 @@ class Silences:
         every = [None, *self.tables.groups]
         return [Scope(group, place) for group in every for place in [None, *places]]
 
+    @cache  # noqa: B019
     def _sends(self, scope: Scope) -> list[Row]:
         if scope.place is None:
             sends = self.tables.rows("sends")
@@ -133,6 +134,7 @@ class Silences:
             sends = self.tables.sends_in(scope.place)
         return [s for s in sends if scope.producer in (None, s["producer"])]
 
+    @cache  # noqa: B019
     def _acks(self, scope: Scope) -> list[list[Waiting]]:
         """With and without the messages that never had an outcome: how long those waited is not known."""
         timed, untimed = [], []
@@ -144,6 +146,7 @@ class Silences:
                 untimed.append(Waiting(begin, begin, False))
         return [timed + untimed, timed] if untimed else [timed]
 
+    @cache  # noqa: B019
     def _deliveries(self, scope: Scope) -> list[list[Waiting]]:
         assert scope.group is not None
         first = self.tables.first_delivery.get(scope.group, {})

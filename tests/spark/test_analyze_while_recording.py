@@ -25,7 +25,7 @@ SCENARIO = {
 
 
 def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """`kaput analyze --json`; of a URL with Spark, whose file systems bring it."""
+    """`kaput analyze --json`."""
     command = [*KAPUT, "analyze", *map(str, arguments), "--json"]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
@@ -86,17 +86,3 @@ def test_analyze_is_refused_before_the_first_row(tmp_path: Path) -> None:
         recorder.kill()
     assert analyze(folder.path).returncode == 3
     assert not (folder.path / ".recording").exists()
-
-
-def test_url_of_a_running_recording_is_judged_provisionally(tmp_path: Path) -> None:
-    """A copy is judged by what had been recorded, and the recorder's manifest stays as it is."""
-    folder = opened(tmp_path / "run")
-    with Recorder(folder.path, "sends", "producer-0") as sends, Recorder(folder.path, "log", "drain") as log:
-        send(sends, log, range(5))
-        before = folder.manifest_path.read_text()
-        judged = analyze(folder.path.as_uri())
-        findings = json.loads(judged.stdout)
-        assert (judged.returncode, findings["totals"]["sent"]) == (3, 5)
-        assert "it is judged by what had been recorded" in " ".join(findings["reasons"])
-        assert folder.manifest_path.read_text() == before
-        assert sorted(p.name for p in folder.table("sends").iterdir()) == ["producer-0.arrows"]

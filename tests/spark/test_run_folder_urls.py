@@ -9,6 +9,8 @@ from pathlib import Path
 from driving import KAPUT
 from fakes.histories import History
 from fakes.in_session import InSession
+from kaput.evidence.recorder import Recorder
+from spark.test_analyze_while_recording import opened, send
 from waiting import PATIENCE_S
 
 
@@ -53,3 +55,17 @@ def test_missing_folder_at_a_url_is_reported(tmp_path: Path, in_session: InSessi
     assert done.status == 2
     assert 'moon://crater/run: Spark\'s file system failed: No FileSystem for scheme "moon"' in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_url_of_a_running_recording_is_judged_provisionally(tmp_path: Path, in_session: InSession) -> None:
+    """A copy is judged by what had been recorded, and the recorder's manifest stays as it is."""
+    folder = opened(tmp_path / "run")
+    with Recorder(folder.path, "sends", "producer-0") as sends, Recorder(folder.path, "log", "drain") as log:
+        send(sends, log, range(5))
+        before = folder.manifest_path.read_text()
+        judged = in_session("analyze", folder.path.as_uri(), "--json")
+        findings = json.loads(judged.stdout)
+        assert (judged.status, findings["totals"]["sent"]) == (3, 5)
+        assert "it is judged by what had been recorded" in " ".join(findings["reasons"])
+        assert folder.manifest_path.read_text() == before
+        assert sorted(p.name for p in folder.table("sends").iterdir()) == ["producer-0.arrows"]
