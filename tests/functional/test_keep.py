@@ -26,7 +26,7 @@ from waiting import PATIENCE_S, wait_for
 
 KILLED_REPLAY = [sys.executable, str(Path(__file__).parents[1] / "fakes" / "killed_replay.py")]
 KILLS = 50
-_SOONER = ("produced", "committing", "committed")  # steps that `make test` kills a replay at
+_SOONER = ("committing", "committed")  # steps that `make test` kills a replay at
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +113,7 @@ def kept(
 @pytest.mark.parametrize(
     ("fault", "options"),
     [
-        ("kill", {}),
+        pytest.param("kill", {}, marks=pytest.mark.long),
         ("pause", {"ordered": True}),
         pytest.param("pause", {"spool_first": True}, marks=pytest.mark.long),
     ],

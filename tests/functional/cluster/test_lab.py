@@ -65,6 +65,7 @@ def test_invalid_broker_config_fails_the_start_at_once(
     assert not (tmp_path / "1" / "data").exists()
 
 
+@pytest.mark.long  # its siblings: the error above and the offline log directory, with other reasons
 def test_port_taken_by_another_process_is_named_in_the_error(
     owner: Owner, distribution: Distribution, java: Java, tmp_path: Path
 ) -> None:
