@@ -208,7 +208,8 @@ class Causes:
         told = bool(leads) and all(None not in (e["leader"], e["leader_epoch"]) for e in leads)
         isrs = [e["isr"] for e in self.events(at) if e["isr"] is not None and e["at_ns"] // MS <= done // MS]
         known = {"cause": "unexplained", "leaders": told, "alone": bool(isrs) and len(isrs[-1]) == 1}
-        if not epochs or offset is None:
+        # No epoch of a new topic overwrote what was in the old one.
+        if not epochs or offset is None or self.oracle.in_old_topic(send):
             return known
         own = self.own(send, epochs)
         begun = [e["number"] for e in epochs if e["at_ns"] is not None and e["at_ns"] <= done]

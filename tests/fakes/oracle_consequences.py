@@ -79,14 +79,18 @@ class Consequences:
 
     def handed(self, group: str | None) -> list[Overwritten]:
         """What a group (or any) was handed where the log has something else now, or nothing."""
+        found = [self.overwritten(self._claim(d)) for d in self._odd(group)]
+        return [one for one in found if one is not None]
+
+    def _odd(self, group: str | None) -> list[Row]:
+        """A delivery of each message at each offset where the log has something else, or nothing."""
         odd = {
             (spot(d), who(d)): d
             for d in self.oracle.deliveries
             if group in (None, d["group"]) and named(d) and place(d) in self.oracle.read_to_end
             if (spot(d), who(d)) not in self.there
         }
-        found = [self.overwritten(self._claim(d)) for d in odd.values()]
-        return [one for one in found if one is not None]
+        return list(odd.values())
 
     def _claim(self, delivery: Row) -> Row:
         """Its acknowledgement there, else what its first delivery there says, also of what was never sent."""
@@ -129,6 +133,11 @@ class Consequences:
             if s["outcome"] == "acked" and spot(s) == at and (at, who(s)) not in self.there
         ]
         if not acks:
+            claims = [self._claim(d) for d in self._odd(None) if spot(d) == at]
+            unexplained = [claim for claim in claims if self.overwritten(claim) is None]
+            old = [claim for claim in unexplained if self.oracle.in_old_topic(claim)]
+            if old:
+                return len(old) == len(unexplained) and not self._hole(at)
             return excused(one for one in self.handed(None) if (*one.place, one.offset) == at)
         ranked = [
             (_LEAST_EXPLAINED_FIRST.index("acks-0" if self.causes.acks(s) == "0" else why["cause"]), why, s)
@@ -137,11 +146,19 @@ class Consequences:
         read = at[:2] in {place_[-2:] for place_ in self.oracle.read_to_end}
         least, every = (min, all) if read else (max, any)
         chosen = least(rank for rank, _, _ in ranked)
-        return every(
-            self.causes.permitted(why, s) or (why["cause"] == "unexplained" and self.oracle.in_old_topic(s))
-            for rank, why, s in ranked
-            if rank == chosen
-        )
+        return every(self._permits(why, s, at) for rank, why, s in ranked if rank == chosen)
+
+    def _permits(self, why: Row, send: Row, at: Spot) -> bool:
+        """Whether another message may be where one was acknowledged; that it was removed on purpose is no
+        reason.
+        """
+        old = why["cause"] == "unexplained" and self.oracle.in_old_topic(send) and not self._hole(at)
+        return old or (self.causes.permitted(why, send) and self.causes.removed_by(send) is None)
+
+    def _hole(self, at: Spot) -> bool:
+        """Whether a log that goes on behind an offset has no record there: none of a new topic."""
+        there = any(spot(record) == at for record in self.oracle.log)
+        return not there and at[2] < self.causes.end((at[0], at[1]))
 
     def of_group(self, group: str) -> dict[str, int]:
         gone = self.handed(group)

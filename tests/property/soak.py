@@ -19,6 +19,7 @@ from property.exchanges import Exchange
 from property.keepers import Keeper
 from property.latecomers import Latecomer
 from property.mixtures import Mixture
+from property.recreated import Recreated
 from property.shares import Queue
 from property.worlds import Part
 
@@ -30,7 +31,7 @@ KINDS: Sequence[Kind] = (
     lambda seed, numbers: [Mixture(seed, number) for number in numbers],
     lambda seed, numbers: [Exchange(seed, number) for number in numbers],
     lambda seed, numbers: [Queue(seed, number) for number in numbers],
-    lambda seed, numbers: [Mixture(seed, number) for number in numbers],
+    lambda seed, numbers: [Recreated(seed, number) for number in numbers],
     lambda seed, numbers: [Latecomer(seed, number) for number in numbers],
     lambda seed, numbers: [Keeper(seed, number) for number in numbers],
 )

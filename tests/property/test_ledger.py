@@ -39,6 +39,7 @@ from property.exchanges import Exchange
 from property.keepers import Keeper
 from property.latecomers import Latecomer
 from property.mixtures import Mixture
+from property.recreated import Recreated
 from property.shares import Depot, Queue
 from property.twins import SIDE_BY_SIDE, Twin, beside
 from property.worlds import together
@@ -85,6 +86,13 @@ def test_transactions_equal_oracle() -> None:
 def test_late_groups_equal_oracle() -> None:
     """What they never had to read, many of them in one folder."""
     parts = [Latecomer(SEED, number) for number in range(6_000, 6_060)]
+    found = culprits(parts, by_pipeline(InProcess()))
+    assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
+
+
+def test_recreated_topics_equal_oracle() -> None:
+    """What was in the old topic, and what of the new one, many of them in one folder."""
+    parts = [Recreated(SEED, number) for number in range(9_000, 9_060)]
     found = culprits(parts, by_pipeline(InProcess()))
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 

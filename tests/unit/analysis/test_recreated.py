@@ -132,6 +132,15 @@ def test_offsets_of_a_recreated_topic_are_no_redelivery(tmp_path: Path) -> None:
     assert not any(oracle.odd_steps("billing").values()) and not oracle.redelivered_after_commit("billing")
 
 
+def test_offset_of_an_unacknowledged_message_of_the_old_topic_is_permitted(tmp_path: Path) -> None:
+    """Only its delivery shows that message 2 was at offset 2."""
+    history = _read_by_a_group(*_NEW)
+    history.rows["sends"][2].update(outcome="unknown", offset=None)
+    findings = _judged(history, tmp_path)
+    assert _counts(findings)["inconsistent-offset"] == (3, 3)
+    assert findings.verdict == "held", findings.reasons
+
+
 def test_position_in_the_old_topic_may_be_committed_after_it_is_gone(tmp_path: Path) -> None:
     """Its member does not know yet, and is handed the new one from its beginning."""
     history = _read_by_a_group(*_NEW).event("committed", 25, 3)

@@ -63,7 +63,7 @@ class Offsets(Question):
         if rows.height:
             yield Cases("inconsistent-offset", rows)
             acks_1, complete = places.known.acks_1, places.known.complete
-            causes = displaced(rows, places.explained_acks, places.overwritten, acks_1, complete)
+            causes = displaced(rows, places.explained_acks, places.displaced, acks_1, complete)
             yield SumPart("displaced", causes)
 
     def report(self, run: Run) -> Iterator[Reported | Check]:

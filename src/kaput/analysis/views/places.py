@@ -13,7 +13,7 @@ import polars as pl
 from kaput.analysis.causes.attribution import deleted_with_topics, with_causes, with_holders, with_removal
 from kaput.analysis.engine.pieces import Piece, gathered
 from kaput.analysis.runs.clocks import READER
-from kaput.analysis.runs.columns import MESSAGE, View, empty_tables, looked_up
+from kaput.analysis.runs.columns import MESSAGE, SPOT, View, empty_tables, looked_up
 from kaput.analysis.runs.cutting import PLACES, READ, meeting, overlapping, overlay
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
@@ -101,8 +101,26 @@ class Places(Stored):
     @cached_property
     def overwritten(self) -> pl.DataFrame:
         """Deliveries that contradict the log, if an epoch explains them, or may (vanished.py)."""
-        rows = self.with_causes(self.tables["contradicted_deliveries"])
-        return rows.filter(pl.col("later_epoch").is_not_null() | pl.col("either_leader"))
+        return self._explained_deliveries.filter(
+            pl.col("later_epoch").is_not_null() | pl.col("either_leader")
+        )
+
+    @cached_property
+    def displaced(self) -> pl.DataFrame:
+        """The same, and those from topics that a step deleted since, to create them again; not where another
+        one contradicts the log that nothing explains.
+        """
+        rows = self._explained_deliveries
+        if "in_old_topic" not in rows.columns:
+            return self.overwritten
+        explained = pl.col("later_epoch").is_not_null() | pl.col("either_leader")
+        strange = rows.filter(~explained, ~pl.col("in_old_topic").fill_null(False))
+        old = rows.filter(~explained, "in_old_topic").join(strange, on=SPOT, how="anti")
+        return pl.concat([self.overwritten, old])
+
+    @cached_property
+    def _explained_deliveries(self) -> pl.DataFrame:
+        return self.with_causes(self.tables["contradicted_deliveries"])
 
     def with_causes(self, claims: pl.DataFrame) -> pl.DataFrame:
         """CLAIMS (runs/columns.py), one per row, with the reasons why these messages are gone."""
