@@ -166,6 +166,8 @@ class Rebalances:
             at = event["at_ns"]
             joined = event["kind"] == "joined"
             last = self._whole(event, begin) if joined else self._given_up(event, begin)
+            if joined and at > begin and self._succeeds(event, begin):
+                continue
             if event["group"] == group and event["kind"] in _COMES and low < at <= last + SECOND:
                 sure = event["kind"] == "killed" and low < at <= begin
                 yield Candidate(min(at, begin), _MEMBERS, (event["kind"], event["member"]), sure)
@@ -186,6 +188,12 @@ class Rebalances:
             at = event["at_ns"]
             if event["kind"] == "stopped" and low < at and at // MS <= begin // MS:
                 yield Candidate(at, _BROKERS, ("stopped", str(event["broker"])), at <= begin)
+
+    def _succeeds(self, event: Row, begin: int) -> bool:
+        """Whether it is about the next process of a member that gave up partitions since the beginning."""
+        slot, mine = _slot(event["member"]), self._events(event["group"])
+        gone = {e["member"] for e in mine if e["kind"] in _TAKES and begin <= e["at_ns"] <= event["at_ns"]}
+        return any(one != event["member"] and _slot(one) == slot for one in gone)
 
     def _given_up(self, event: Row, begin: int) -> int:
         """When a member first gave up a partition in a rebalance; else its beginning."""

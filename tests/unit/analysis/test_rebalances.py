@@ -419,6 +419,17 @@ def test_partition_is_read_again_by_its_last_owner(tmp_path: Path) -> None:
     assert (found.ended_ns, found.resumed_ns, found.unresumed_partitions) == (at(5_400), at(9_000), 0)
 
 
+def test_the_next_process_of_a_member_began_no_rebalance_in_which_that_one_gave_up(tmp_path: Path) -> None:
+    """Stopped at 4.9 s, a member had left 1.3 s after it gave up its partitions; it was back much later."""
+    stop = {"fault": "stop", "target": "member 1 of billing", "id": "1-stop"}
+    history = _group(1).fault(1, 4_900, 33_000, **stop).event("revoked", 5_000)
+    history.event("left", 6_300, **NOBODYS)
+    history.rows["faults"][0]["brokers"] = []
+    history.event("joined", 33_000, member="m1.2", **NOBODYS).event("assigned", 33_000, 3, member="m1.2")
+    history.handed(2, 0, 2, 33_100, member="m1.2")
+    assert judged(history, tmp_path).rebalances[1].trigger == "stop member 1 of billing"
+
+
 @pytest.mark.parametrize(
     ("joined_ms", "trigger"), [(19_999, "m2 joined"), (20_000.9, "m2 joined"), (20_099, "m2 joined")]
 )

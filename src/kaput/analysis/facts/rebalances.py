@@ -367,11 +367,14 @@ def _part_of(rebalance: Rebalance, event: Event, following: Rebalance | None) ->
 
 def _may_have_begun(rebalance: Rebalance, event: Event) -> bool:
     """Whether a member's coming or going within a rebalance may have come before it: what is recorded when
-    every partition had an owner again, or long after the member had first given up any, did not.
+    every partition had an owner again, or long after the member had first given up any, did not. Nor did the
+    next process of a member that gave up some in it.
     """
     began_ns = rebalance.started_ns
     if event["kind"] != "joined":
         began_ns = rebalance.revoked.get(event["member"], began_ns)
+    elif any(gone != event["member"] and _slot(gone) == _slot(event["member"]) for gone in rebalance.revoked):
+        return False
     elif event["member"] not in rebalance.assigned or rebalance.whole_ns is None:
         return True
     else:
