@@ -111,12 +111,12 @@ class Failovers:
             return {None}
         found: set[Election | None] = set()
         for leader, epoch in self.leaders_at(place, fault.begin):
-            found |= self._elections(fault, place, epoch) if leader in fault.brokers else {None}
+            found |= self._elections(fault, place, epoch, fault.begin) if leader in fault.brokers else {None}
         return found or {None}
 
-    def _elections(self, fault: Effect, place: Place, epoch: int | None) -> set[Election | None]:
-        """Of a partition that the fault's target led; both readings if it came after the heal, or with the
-        next fault.
+    def _elections(self, fault: Effect, place: Place, epoch: int | None, since: int) -> set[Election | None]:
+        """Of a partition that the fault's target led, in this epoch at this time; both readings if it came
+        after the heal, or with the next fault.
         """
         led = {leader for leader, _ in self.leaders_at(place, fault.begin)} & fault.brokers
         others = [e for e in self.effects.of_brokers if e.fault != "noop" and concerns(e, place)]
@@ -127,6 +127,10 @@ class Failovers:
                 continue
             if event["at_ns"] + MS - 1 < fault.begin or event["leader_epoch"] is None:
                 continue
+            if self._anew(place, since, event):  # its first leader: no election, but it may be down already
+                if event["leader"] not in fault.brokers:
+                    return {None}
+                epoch, since = event["leader_epoch"], event["at_ns"]
             if epoch is not None and event["leader_epoch"] <= epoch:
                 continue
             if until is not None and event["at_ns"] > until:
@@ -137,11 +141,19 @@ class Failovers:
             election = Election(event["at_ns"], event["leader"], event["leader_epoch"])
             found: set[Election | None] = {election}
             if self.had_no_term(place, election.at, election.epoch):  # it led nothing
-                found |= self._elections(fault, place, election.epoch)
+                found |= self._elections(fault, place, election.epoch, election.at)
             if event["at_ns"] > fault.healed or (until is not None and event["at_ns"] + MS > until):
                 found.add(None)
             return found
         return {None}
+
+    def _anew(self, place: Place, since: int, event: Row) -> bool:
+        """Whether the event is of a topic that was created since: its epochs begin at 0."""
+        return any(
+            self.tables.place_of(None, e.target.removeprefix("topic "), place.partition) == place
+            for e in self.effects.all
+            if e.fault in ("recreate", "delete-topic") and since < e.begin < event["at_ns"] + MS
+        )
 
     def _while_it_goes_on(self, fault: Effect, place: Place, since: int) -> set[Election]:
         """Later elections of a fault that hits one broker after another."""

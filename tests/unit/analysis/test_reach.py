@@ -19,7 +19,10 @@ FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 def _reaches(
-    history: History, acks_all: bool = True, replicas: Mapping[str, Mapping[int, int]] = MappingProxyType({})
+    history: History,
+    acks_all: bool = True,
+    replicas: Mapping[str, Mapping[int, int]] = MappingProxyType({}),
+    **more: Any,
 ) -> dict[str, Reach]:
     rows: dict[str, list[dict[str, Any]]] = {
         table: [dict.fromkeys(TABLES[table].schema.names) | row for row in history.rows[table]]
@@ -29,7 +32,7 @@ def _reaches(
         if row["cluster"] is not None:
             row["topic"] = f"{row['cluster']}:{row['topic']}"
     faults = read_faults(rows["faults"])
-    history_ = leader_history.build(rows["cluster_events"], faults, {}, {})
+    history_ = leader_history.build(rows["cluster_events"], faults, {}, {}, **more)
     return {one.fault.id: one for one in plan(faults, history_, replicas, lambda _: acks_all)}
 
 
@@ -57,6 +60,14 @@ def test_election_has_a_higher_epoch() -> None:
     """The same leader with the same epoch is recorded once more, as polling does; then another is elected."""
     history = History().led(1, 0, -1_000, [1, 2, 3]).led(1, 0, 12_000, [1, 2, 3]).led(2, 1, 14_000, [2, 3])
     assert _elected(_reaches(history.fault(1, 10_000, 20_000))["1-kill"]) == (1, 2, 14.0)
+
+
+def test_new_topic_may_have_a_leader_that_was_down_already() -> None:
+    """Its epochs begin at 0 again, and the killed broker was its leader until it was fenced."""
+    history = History().led(1, 4, -1_000, [1, 2, 3]).led(1, 0, 11_000, [1, 2, 3]).led(2, 1, 14_000, [2, 3])
+    history.fault(1, 10_000, 20_000).deleted("orders", 10_500, fault="recreate")
+    reach = _reaches(history, is_down=lambda broker, ns, _: broker == 1 and ns >= at(10_000))["1-kill"]
+    assert _elected(reach) == (1, 2, 14.0)
 
 
 def test_leader_that_is_elected_again_counts() -> None:

@@ -25,11 +25,11 @@ IsDown = Callable[[int, int, str | None], bool]  # of a broker, at a time (ns), 
 
 @dataclass(frozen=True)
 class Change:
-    """One leader or isr event of a partition. `led_before`: the last leader before (never -1), None at first;
-    `within_ns`: how much earlier than `at_ns` it may have been (0: the cluster itself recorded it);
-    `unclean`: None if the ISR before is not recorded; `elr`: the eligible leader replicas;
-    `leaderless_ns`: of an election, how long there had been no leader (-1), None if there was one;
-    `led_nothing`: another leader event of the partition followed in the same ms, or before the
+    """One leader or isr event of a partition. `led_before`: the last leader before that led for any time,
+    else the first (never -1), None at first; `within_ns`: how much earlier than `at_ns` it may have been (0:
+    the cluster itself recorded it); `unclean`: None if the ISR before is not recorded; `elr`: the eligible
+    leader replicas; `leaderless_ns`: of an election, how long there had been no leader (-1), None if there
+    was one; `led_nothing`: another leader event of the partition followed in the same ms, or before the
     process of this leader was there and unfenced; `elected_before`: the last leader before, also if it led
     nothing.
     """
@@ -285,7 +285,9 @@ def _changes(
             elif leader is not None:
                 lost_ns = change.at_ns if lost_ns is None else lost_ns
             if leader is not None and leader >= 0:
-                elected_before, led_before = leader, led_before if change.led_nothing else leader
+                # The first leader of all may have been down: what is elected next is elected after it.
+                led_before = led_before if change.led_nothing and led_before is not None else leader
+                elected_before = leader
         if isr is not None:
             # Who may lead next without a loss: the ISR and the eligible leader replicas.
             eligible = {*isr, *(row["elr"] or ())}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kaput.analysis.facts.leader_history import LeaderHistory, may_concern
+from kaput.analysis.facts.leader_history import LeaderHistory, may_concern, recreated_ns
 from kaput.analysis.facts.serving import ACKS_WAIT_FOR
 from kaput.core import FOREVER_NS, MS, TopicPartition
 from kaput.evidence.fault_rows import FaultRow
@@ -102,7 +102,7 @@ def _reach(
         return Reach(fault, {}, None)
     states = {place: history.before(place, since) for place in history.changes if may_concern(fault, place)}
     places = {
-        place: _election(fault, history, place, now.epoch)
+        place: _election(fault, faults, history, place, now.epoch)
         for place, now in states.items()
         if now.leader in fault.brokers
     }
@@ -115,13 +115,22 @@ def _reach(
 
 
 def _election(
-    fault: FaultRow, history: LeaderHistory, place: TopicPartition, before: int | None
+    fault: FaultRow,
+    faults: Sequence[FaultRow],
+    history: LeaderHistory,
+    place: TopicPartition,
+    before: int | None,
 ) -> Election | None:
-    """The first election of a leader, in a higher epoch, after the fault took effect that belongs to it."""
+    """The first election of a leader, in a higher epoch or in a new topic, after the fault took effect that
+    belongs to it.
+    """
+    since = fault.effective_ns or 0
+    anew = [at for at in recreated_ns(faults, place) if at > since]
     for change in history.changes[place]:
         if change.fault != fault.id or not change.has_new_leader or change.leader is None:
             continue
-        if before is None or change.epoch is None or change.epoch > before:
+        new_topic = any(at // MS <= change.at_ns // MS for at in anew)
+        if new_topic or before is None or change.epoch is None or change.epoch > before:
             return Election(change.epoch, change.at_ns, change.leader)
     return None
 
