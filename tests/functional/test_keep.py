@@ -113,7 +113,7 @@ def kept(
 @pytest.mark.parametrize(
     ("fault", "options"),
     [
-        pytest.param("kill", {}, marks=pytest.mark.long),
+        ("kill", {}),
         ("pause", {"ordered": True}),
         pytest.param("pause", {"spool_first": True}, marks=pytest.mark.long),
     ],
