@@ -90,7 +90,7 @@ def test_secured_run_is_judged_and_reveals_no_secrets(kaput: Kaput, tmp_path: Pa
         assert not running.done(), running.result().stderr
         (secrets,) = kaput.runs.glob("*/brokers/secrets")
         known = passwords(secrets)
-        assert len(known) == 2 and secrets.stat().st_mode & 0o777 == 0o700
+        assert len(known) == 3 and secrets.stat().st_mode & 0o777 == 0o700
         assert shown_in_processes(known) == [] and telling(kaput.runs, known) == []
         result = running.result()
     assert result.status == 0 and result.count("lost") == 0, result.stderr
