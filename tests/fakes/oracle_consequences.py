@@ -82,12 +82,14 @@ class Consequences:
         found = [self.overwritten(self._claim(d)) for d in self._odd(group)]
         return [one for one in found if one is not None]
 
-    def _odd(self, group: str | None) -> list[Row]:
-        """A delivery of each message at each offset where the log has something else, or nothing."""
+    def _odd(self, group: str | None, read: bool = True) -> list[Row]:
+        """A delivery of each message at each offset where the log has something else, or nothing; `read`: of
+        partitions that were read to their end, or of the others.
+        """
         odd = {
             (spot(d), who(d)): d
             for d in self.oracle.deliveries
-            if group in (None, d["group"]) and named(d) and place(d) in self.oracle.read_to_end
+            if group in (None, d["group"]) and named(d) and (place(d) in self.oracle.read_to_end) == read
             if (spot(d), who(d)) not in self.there
         }
         return list(odd.values())
@@ -125,8 +127,10 @@ class Consequences:
 
     def _displaced(self, at: tuple[str, int, int]) -> bool:
         """By the acknowledgements that the log contradicts there, else by the deliveries. Where the log was
-        not read, any but the best explained of them may be there.
+        not read, any but the best explained of all these may be there.
         """
+        if any(self._anew(self._claim(d), at) for d in self._odd(None, read=False) if spot(d) == at):
+            return True
         acks = [
             (self.causes.why(s), s)
             for s in self.oracle.sends
@@ -139,12 +143,8 @@ class Consequences:
             if old:
                 return len(old) == len(unexplained) and not self._hole(at)
             return excused(one for one in self.handed(None) if (*one.place, one.offset) == at)
-        ranked = [
-            (_LEAST_EXPLAINED_FIRST.index("acks-0" if self.causes.acks(s) == "0" else why["cause"]), why, s)
-            for why, s in acks
-        ]
-        read = at[:2] in {place_[-2:] for place_ in self.oracle.read_to_end}
-        least, every = (min, all) if read else (max, any)
+        ranked = [(self._rank(why, s, at), why, s) for why, s in acks]
+        least, every = (min, all) if self._is_read(at) else (max, any)
         chosen = least(rank for rank, _, _ in ranked)
         return every(self._permits(why, s, at) for rank, why, s in ranked if rank == chosen)
 
@@ -152,8 +152,21 @@ class Consequences:
         """Whether another message may be where one was acknowledged; that it was removed on purpose is no
         reason.
         """
-        old = why["cause"] == "unexplained" and self.oracle.in_old_topic(send) and not self._hole(at)
-        return old or (self.causes.permitted(why, send) and self.causes.removed_by(send) is None)
+        allowed = self.causes.permitted(why, send) and self.causes.removed_by(send) is None
+        return self._anew(send, at) or allowed
+
+    def _rank(self, why: Row, send: Row, at: Spot) -> int:
+        if self._anew(send, at):
+            return len(_LEAST_EXPLAINED_FIRST)
+        return _LEAST_EXPLAINED_FIRST.index("acks-0" if self.causes.acks(send) == "0" else why["cause"])
+
+    def _anew(self, send: Row, at: Spot) -> bool:
+        """Whether what was there is explained by its topic: it was deleted, and offsets began anew."""
+        old = self.causes.why(send)["cause"] == "unexplained" and self.oracle.in_old_topic(send)
+        return old and not (self._is_read(at) and self._hole(at))
+
+    def _is_read(self, at: Spot) -> bool:
+        return at[:2] in {place_[-2:] for place_ in self.oracle.read_to_end}
 
     def _hole(self, at: Spot) -> bool:
         """Whether a log that goes on behind an offset has no record there: none of a new topic."""

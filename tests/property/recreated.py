@@ -42,7 +42,12 @@ class Recreated:
         history.deleted(self.topic, _GONE, fault=step, bit=random.random() < 0.9, **times)
         for partition, end in ends.items():
             where = {"topic": self.topic, "partition": partition, "start_offset": 0}
-            history.add("end_offsets", **where, end_offset=end, drained_to=end)
+            read = end if random.random() < 0.8 else random.randrange(end)
+            history.rows["log"] = [row for row in history.rows["log"] if self._is_read(row, partition, read)]
+            history.add("end_offsets", **where, end_offset=end, drained_to=read)
+
+    def _is_read(self, row: dict[str, Any], partition: int, read: int) -> bool:
+        return (row["topic"], row["partition"]) != (self.topic, partition) or row["offset"] < read
 
     def _sent(
         self, history: History, first: int, partition: int, random: Random

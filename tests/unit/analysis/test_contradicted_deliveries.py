@@ -34,7 +34,7 @@ def _messages(*delivered: tuple[int, ...]) -> Any:
         polls=POLLS,
         stretches=sends,
         times={"attempts": np.array([1, 2, 3, 4, 5]), "dones": np.array([11, 12, 13, 14, 15])},
-        known=SimpleNamespace(complete={PLACE, OTHER}),
+        known=SimpleNamespace(complete={PLACE, OTHER}, recreated={}),
     )
 
 

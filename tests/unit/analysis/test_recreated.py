@@ -12,6 +12,7 @@ from fakes.in_process import InProcess
 from fakes.mirror_histories import HERE, THERE, two_clusters
 from fakes.oracle import Oracle
 from fakes.oracle_causes import Causes
+from fakes.oracle_consequences import Consequences
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.reading import check
@@ -40,7 +41,11 @@ def _history(copied: Collection[int], stored: Collection[int] = _NEW, bit: bool 
 
 
 def _judged(history: History, path: Path) -> Findings:
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
+    return _judged_as_it_is(history.read_to_end(), path)
+
+
+def _judged_as_it_is(history: History, path: Path) -> Findings:
+    return analyse(check(history.write(path)), InProcess())  # type: ignore[arg-type]
 
 
 def _counts(findings: Findings) -> dict[str, tuple[int, int]]:
@@ -139,6 +144,32 @@ def test_offset_of_an_unacknowledged_message_of_the_old_topic_is_permitted(tmp_p
     findings = _judged(history, tmp_path)
     assert _counts(findings)["inconsistent-offset"] == (3, 3)
     assert findings.verdict == "held", findings.reasons
+
+
+@pytest.mark.parametrize("acks", ["all", "1"])
+@pytest.mark.parametrize("read", [True, False])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("acked", "acked"), ("acked delivered", "acked delivered"), ("acked", "unknown delivered"),
+     ("unknown delivered", "acked"), ("unknown delivered", "unknown delivered")],
+)  # fmt: skip
+def test_offset_of_the_old_topic_is_permitted_whether_the_new_one_was_read_to_its_end_or_not(
+    old: str, new: str, read: bool, acks: str, tmp_path: Path
+) -> None:
+    """One message of either topic was at offset 0."""
+    history = History(groups={"billing": True}, producers=[{"topic": "orders", "acks": acks}])
+    history.event("assigned", 9, 0).deleted("orders", 20, fault="recreate")
+    for seq, (fate, ms) in enumerate(((old, 10), (new, 30))):
+        offset = 0 if "acked" in fate else None
+        history.sent(0, seq, offset, fate.split()[0], attempt_ns=at(ms), done_ns=at(ms + 1))
+        if "delivered" in fate:
+            history.handed(0, 0, seq, ms + 2)
+    if read:
+        history.stored(0, 0, 1)
+    history.add("end_offsets", topic="orders", partition=0, end_offset=1, drained_to=int(read))
+    assert _counts(_judged_as_it_is(history, tmp_path))["inconsistent-offset"] == (1, 1)
+    oracle = Oracle(history)
+    assert Consequences(oracle, Causes(oracle)).of_run()["inconsistent-offset"] == 1
 
 
 def test_position_in_the_old_topic_may_be_committed_after_it_is_gone(tmp_path: Path) -> None:

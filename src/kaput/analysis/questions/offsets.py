@@ -83,6 +83,9 @@ class Offsets(Question):
         yield Check("inconsistent-offset", cases, sum(one.count for one in every), ("case", "cause"))
 
 
+_BEST = 99  # above every rank
+
+
 def displaced(
     inconsistent_: pl.DataFrame,
     acks: pl.DataFrame,
@@ -92,20 +95,23 @@ def displaced(
 ) -> pl.DataFrame:
     """(place, producer, cause, circumstances, n): inconsistent offsets by the cause of the acknowledgement
     there that contradicts the log, else of the delivery. If there are several, the least explained one
-    counts; in a partition that was not read to its end the best explained one: any other may be there.
+    counts; in a partition that was not read to its end the best explained one, acknowledged or delivered: any
+    other may be there.
     """
     columns = [*SPOT, "producer", "cause", *CIRCUMSTANCES]
     read = pl.col("place").is_in(sorted(complete))
+    # In a topic that was created again, offsets began anew. What was not read is no hole.
+    old = (pl.col("cause") == "unexplained") & (pl.col("in_old_topic") if "in_old_topic" in acks else False)
+    acks, handed = (rows.with_columns(hole=pl.col("hole") & (read | ~old)) for rows in (acks, handed))
+    ranked = pl.when(old & ~pl.col("hole")).then(_BEST).otherwise(rank(acks_1))
     # A message that is there but not visible does not contradict the log.
     there = (pl.col("holder_producer") == pl.col("producer")) & (pl.col("holder_seq") == pl.col("seq"))
     acked = acks.filter(~pl.col("borne_out"), ~there.fill_null(False)).drop_nulls(SPOT)
-    handed = handed.join(acked.select(SPOT).unique(), on=SPOT, how="anti")
+    handed = handed.join(acked.filter(read).select(SPOT).unique(), on=SPOT, how="anti")
     why = (
-        pl.concat([acked.select(columns), handed.select(columns)])
-        .with_columns(rank=rank(acks_1), n=pl.lit(1, pl.Int64))
-        .with_columns(rank=pl.col("rank") * pl.when(read).then(1).otherwise(-1))
-        # A message from a deleted topic is better explained than one that should be there.
-        .sort("rank", "deleted", *columns[2:])
+        pl.concat([rows.with_columns(rank=ranked).select(*columns, "rank") for rows in (acked, handed)])
+        .with_columns(rank=pl.col("rank") * pl.when(read).then(1).otherwise(-1), n=pl.lit(1, pl.Int64))
+        .sort("rank", *columns[2:])
         .unique(SPOT, keep="first", maintain_order=True)
         .drop("rank")
     )

@@ -118,10 +118,13 @@ def claims(rows: pl.DataFrame) -> pl.DataFrame:
 
 def contradicted(messages: Messages) -> pl.DataFrame:
     """CLAIMS: a row for each message at an offset and each group that received it there, in places that were
-    read to their end. `done_ns`: when the message was there: when it was acknowledged, else first delivered.
+    read to their end, or whose topic a step deleted. `done_ns`: when the message was there: when it was
+    acknowledged, else first delivered.
     """
     deliveries, copies, polls = messages.deliveries, messages.copies, messages.polls
-    read = deliveries.filter(pl.col("place").is_in(sorted(messages.known.complete)))
+    known, place = messages.known, pl.col("place")
+    anew = (place // SHIFT).is_in(list(known.recreated))
+    read = deliveries.filter(place.is_in(sorted(known.complete)) | anew)
     contradicting = read.join(copies.select("part", *SPOT), on=["part", *SPOT], how="anti")
     if contradicting.is_empty():
         return pl.DataFrame(schema=CLAIM_TYPES)

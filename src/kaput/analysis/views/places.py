@@ -20,6 +20,7 @@ from kaput.analysis.runs.run import NULL, Ints, in_order, unpacked
 from kaput.analysis.views.known import Known
 
 _BY_TOPIC = pl.col("compacted") | pl.col("expired")
+_EXPLAINED = pl.col("later_epoch").is_not_null() | pl.col("either_leader")
 
 
 class Stored:
@@ -101,22 +102,24 @@ class Places(Stored):
     @cached_property
     def overwritten(self) -> pl.DataFrame:
         """Deliveries that contradict the log, if an epoch explains them, or may (vanished.py)."""
-        return self._explained_deliveries.filter(
-            pl.col("later_epoch").is_not_null() | pl.col("either_leader")
-        )
+        return self._explained_deliveries.filter(_EXPLAINED, self._read)
 
     @cached_property
     def displaced(self) -> pl.DataFrame:
         """The same, and those from topics that a step deleted since, to create them again; not where another
-        one contradicts the log that nothing explains.
+        one contradicts the log, read to its end, that nothing explains.
         """
         rows = self._explained_deliveries
         if "in_old_topic" not in rows.columns:
             return self.overwritten
-        explained = pl.col("later_epoch").is_not_null() | pl.col("either_leader")
-        strange = rows.filter(~explained, ~pl.col("in_old_topic").fill_null(False))
-        old = rows.filter(~explained, "in_old_topic").join(strange, on=SPOT, how="anti")
+        strange = rows.filter(~_EXPLAINED, self._read, ~pl.col("in_old_topic").fill_null(False))
+        old = rows.filter(~_EXPLAINED, "in_old_topic").join(strange, on=SPOT, how="anti")
         return pl.concat([self.overwritten, old])
+
+    @property
+    def _read(self) -> pl.Expr:
+        """Whether a row's partition was read to its end."""
+        return pl.col("place").is_in(sorted(self.known.complete))
 
     @cached_property
     def _explained_deliveries(self) -> pl.DataFrame:
