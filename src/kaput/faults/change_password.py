@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 
+from kaput.core import plural
 from kaput.errors import LabError
 from kaput.faults.fault import ClusterChange, Effect, now_ns
 from kaput.scenario.fault_kinds import ChangePasswordOptions
@@ -20,31 +21,39 @@ _SEEN_S = 15.0
 class ChangePassword(ClusterChange):
     """One injection.
 
-    Proof: no broker lets the user sign in with the password that its clients have, which all did before, and
-    all do so again after the heal.
+    Proof: no broker that is up lets the user sign in with the password that its clients have, which all did
+    before, and all do so again after the heal.
     """
 
     name = "change-password"
     options: ChangePasswordOptions
 
     def inject(self, hit: None) -> Effect:
-        """Sets a random one, and waits until every broker has it. Raises LabError."""
-        user = self.options.user
-        if self._seen() != {True}:
-            raise LabError(f"{user} could not sign in before")
+        """Sets a random one, and waits until every broker that is up has it. Raises LabError."""
+        user, self._changed = self.options.user, False
+        if not self.wait(lambda: bool(self._seen()), _SEEN_S):
+            raise LabError(f"a broker did not answer when {user} signed in before")
+        if not all(self._let_in.values()):
+            raise LabError(f"{user} was refused before by {self._brokers(False)}")
+        self._changed = True  # even if the answer is lost
         self.scene.admin.set_password(user, secrets.token_urlsafe(32))
         there = self.wait(lambda: self._seen() == {False}, _SEEN_S)
-        refused = f"{list(self._let_in.values()).count(False)} of {len(self._let_in)} brokers"
-        return Effect(now_ns(), there, f"the password of {user} changed: {refused} refuse the old one")
+        proof = f"the password of {user} changed: the old one is refused by {self._brokers(False)}"
+        return Effect(now_ns(), there, proof)
 
     def heal(self, hit: None, effect: Effect) -> tuple[int | None, Effect]:
-        """Sets that of its clients again. Raises LabError."""
-        if effect.effective_ns is None:
+        """Sets that of its clients again, unless it was not changed. Raises LabError."""
+        if not self._changed:
             return now_ns(), effect
         self.insist(lambda: self.scene.admin.set_password(self.options.user))
         back = self.wait(lambda: self._seen() == {True}, _SEEN_S)
-        details = "every broker accepts it again" if back else "a broker still refuses it"
-        return (now_ns() if back else None), effect.with_proof(details, back)
+        return (now_ns() if back else None), effect.with_proof(
+            f"accepted again by {self._brokers(True)}", back
+        )
+
+    def _brokers(self, let_in: bool) -> str:
+        """How many of those that answered last let the user in, or refused it."""
+        return f"{list(self._let_in.values()).count(let_in)} of {plural(len(self._let_in), 'broker')}"
 
     def _seen(self) -> set[bool]:
         """Whether brokers let the user in; empty while a live broker does not answer."""

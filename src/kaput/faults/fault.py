@@ -18,6 +18,7 @@ from kaput.cluster.admin import Admin, PartitionState
 from kaput.cluster.frames.frame_proxy import SeenFrame
 from kaput.cluster.network.interface import Network
 from kaput.cluster.node import Node
+from kaput.cluster.wire import AccessRefused
 from kaput.core import MS, TopicPartition
 from kaput.errors import LabError
 from kaput.faults.process_target import NoGroups, ProcessTarget, RunMembers
@@ -247,14 +248,24 @@ class Fault(ABC, Generic[_Hit]):
         return True
 
     def insist(self, request: Callable[[], None]) -> None:
-        """Makes a request again until a node answers: brokers may be about to start. Raises LabError."""
+        """Makes a request again until it is carried out: brokers, or their controller, may be about to
+        start. Raises LabError, at once if access is refused.
+        """
+        why: LabError | None = None
 
-        def lacks() -> str:
-            request()
-            return ""
+        def carried_out() -> bool:
+            nonlocal why
+            try:
+                request()
+            except AccessRefused:
+                raise
+            except LabError as error:
+                why = error
+                return False
+            return True
 
-        if refused := self.wait_until_complete(lacks, WAIT_S):
-            raise LabError(refused)
+        if not self.wait(carried_out) and why is not None:
+            raise why
 
     def wait_until_complete(self, lacks: Callable[[], str], timeout_s: float, poll_s: float = 0.02) -> str:
         """Waits, for a bounded time, until `lacks` returns nothing; returns its last sentence."""

@@ -11,6 +11,7 @@ import pytest
 from fakes.cluster import FakeAdmin, fake_scene
 from kaput.cluster.admin import PartitionState, requests
 from kaput.cluster.admin.resources import ResourceSettings
+from kaput.cluster.wire import AccessRefused
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.catalogue import fault_class
@@ -176,6 +177,56 @@ def test_change_is_taken_back_when_a_broker_is_there_again(name: str, request_: 
     assert healed is not None and after.confirmed and not refused
 
 
+def test_password_is_set_back_although_the_answer_to_its_change_was_lost() -> None:
+    """As when every broker is stopped right after it: the inject fails, and the engine heals it."""
+    admin = Requested()
+    fault, hit = made("change-password", admin)
+    does = admin.set_password
+
+    def loses_the_answer(user: str, password: str | None = None) -> None:
+        does(user, password)
+        raise LabError("no node answered")
+
+    admin.set_password = loses_the_answer  # type: ignore[method-assign]
+    with pytest.raises(LabError, match="no node answered"):
+        fault.inject(hit)
+    assert admin.changed == {"app"}
+    admin.set_password = does  # type: ignore[method-assign]
+    healed, after = fault.heal(hit, Effect(None, False, "no node answered"))
+    assert healed is not None and not admin.changed
+    assert after.proof == "no node answered; accepted again by 3 of 3 brokers"
+
+
+def test_password_is_not_changed_unless_every_broker_let_the_user_in() -> None:
+    """One that refused and one that did not answer are told apart."""
+    admin = Requested()
+    fault, hit = made("change-password", admin)
+    admin.let_in = lambda user: {1: True, 2: False, 3: True}  # type: ignore[method-assign]
+    with pytest.raises(LabError, match="app was refused before by 1 of 3 brokers"):
+        fault.inject(hit)
+    admin.let_in = lambda user: {1: True, 2: True}  # type: ignore[method-assign]
+    with pytest.raises(LabError, match="a broker did not answer when app signed in before"):
+        fault.inject(hit)
+    assert not admin.changed and fault.heal(hit, Effect(None, False, ""))[0] is not None
+
+
+def test_heal_that_is_refused_access_does_not_try_again() -> None:
+    """No broker that comes back changes that."""
+    admin = Requested()
+    fault, hit = made("deny", admin)
+    effect = fault.inject(hit)
+    tries = []
+
+    def refuses(*rule: str) -> None:
+        tries.append(rule)
+        raise AccessRefused("User:kaput is not authorized")
+
+    admin.deny_no_more = refuses  # type: ignore[method-assign]
+    with pytest.raises(AccessRefused, match="not authorized"):
+        fault.heal(hit, effect)
+    assert len(tries) == 1
+
+
 def test_leader_moves_to_an_in_sync_follower() -> None:
     """And the proof names both, with their epochs."""
     effect = played("move-leader", Requested())
@@ -235,7 +286,7 @@ def test_settings_that_are_set_already_have_no_effect() -> None:
         try:
             assert "was set already" in fault.inject(hit).proof
         except LabError as error:
-            assert "already" in str(error) or "could not sign in before" in str(error)
+            assert "already" in str(error) or "was refused before by 3 of 3 brokers" in str(error)
         assert fault.heal(hit, Effect(None, False, ""))[0] is not None
     assert admin.own and admin.rules and admin.limited and admin.changed
 
