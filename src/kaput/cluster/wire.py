@@ -41,12 +41,11 @@ class Endpoint(NamedTuple):
 class Unanswered(LabError):
     """A node did not answer, or not in time."""
 
+    sent = False
+    """Whether the request itself was sent, not only a sign-in: then it may have been carried out."""
 
-class Unfinished(Unanswered):
-    """A node was asked, and gave no answer: whether it has done what was asked is not known."""
 
-
-class Closed(Unfinished):
+class Closed(Unanswered):
     """A node closed the connection instead of answering."""
 
 
@@ -90,7 +89,11 @@ def unreachable(servers: str, why: str) -> LabError:
 def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.socket | None = None) -> Any:
     """The node's response, over `connection` if given. Raises Unanswered, AccessRefused, UnknownFormat."""
     with contextlib.closing(Connection(endpoint, timeout_s, connection)) as talking:
-        return talking.ask_in_time(request)
+        try:
+            return talking.ask_in_time(request)
+        except Unanswered as error:
+            error.sent = True
+            raise
 
 
 def ask_first(
@@ -109,7 +112,7 @@ def ask_first(
                 raise
             except Unanswered as error:
                 why = str(error)
-                if lost is not None and isinstance(error, Unfinished):
+                if lost is not None and error.sent:
                     lost.append(why)
                 if not isinstance(error, Closed):
                     break
@@ -161,7 +164,7 @@ class Connection:
                 except (struct.error, ValueError, LookupError, TypeError) as error:
                     what = f"{self._where} answered {type(request).__name__} with bytes ({error})"
                     raise UnknownFormat(what) from None
-        raise Unfinished(f"{self._where} did not answer within {self._timeout_s} s")
+        raise Unanswered(f"{self._where} did not answer within {self._timeout_s} s")
 
     def close(self) -> None:
         self._socket.close()

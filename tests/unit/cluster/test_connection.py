@@ -6,11 +6,12 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from types import SimpleNamespace
 
 import pytest
 
+from kaput.cluster.access import OPEN, Access
 from kaput.cluster.admin import Admin
 from kaput.cluster.protocol import metadata
 from kaput.cluster.wire import Connection, Endpoint, Unanswered, WrongProtocol, ask_first
@@ -103,6 +104,60 @@ def test_node_that_closes_the_connection_is_asked_once_more(server: socket.socke
     thread.join()
 
 
+@pytest.mark.parametrize("how", ["timed out", "reset"])
+@pytest.mark.parametrize("signs_in", [False, True])
+def test_answer_is_lost_only_if_the_request_was_sent(server: socket.socket, how: str, signs_in: bool) -> None:
+    """Whether the node is silent or resets the connection; a sign-in asks for no change."""
+    over = threading.Event()
+
+    def serve() -> None:
+        accepted, _ = server.accept()
+        with accepted:
+            accepted.recv(1000)
+            if how == "reset":
+                accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            else:
+                over.wait(30)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    signing = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    access = Access(signing) if signs_in else OPEN
+    endpoint, lost = Endpoint("127.0.0.1", server.getsockname()[1], access), list[str]()
+    with pytest.raises(Unanswered, match=how):
+        request = metadata.ApiVersionsRequest(version=0)
+        ask_first([endpoint], lambda: request, 0.5 if how == "timed out" else 30, lost)
+    assert len(lost) == (0 if signs_in else 1)
+    over.set()
+    thread.join()
+
+
+@pytest.mark.parametrize("closes_first", [True, False])
+def test_partitions_that_an_earlier_try_added_are_no_mistake(
+    server: socket.socket, closes_first: bool
+) -> None:
+    """The broker says then that there are as many; whether there are, resize looks at itself."""
+
+    def serve() -> None:
+        for closes in [True, False] if closes_first else [False]:
+            accepted, _ = server.accept()
+            with accepted:
+                accepted.recv(1000)
+                has = struct.pack(">iiih6shh", 1, 0, 1, 6, b"orders", 37, -1)
+                if not closes:
+                    accepted.sendall(struct.pack(">i", len(has)) + has)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    cluster = SimpleNamespace(
+        broker_endpoints={1: Endpoint(*server.getsockname())}, controller_endpoints={}, zookeeper_endpoints={}
+    )
+    refused = nullcontext() if closes_first else pytest.raises(LabError, match="cannot have 6 partitions")
+    with Admin(cluster, 30) as admin, refused:  # type: ignore[arg-type]
+        admin.add_partitions("orders", 6)
+    thread.join()
+
+
 @pytest.mark.parametrize("closes_first", [True, False])
 def test_topic_that_an_earlier_try_created_is_no_mistake(server: socket.socket, closes_first: bool) -> None:
     """The broker closes the connection when it has created the topic, and says then that there is one."""
@@ -110,18 +165,21 @@ def test_topic_that_an_earlier_try_created_is_no_mistake(server: socket.socket, 
 
     def serve() -> None:
         exists = struct.pack(">iiih6shh", 1, 0, 1, 6, b"orders", 36, -1)
+        known = struct.pack(">iiihiihh6s?i", 1, 0, 0, -1, 1, 1, 0, 6, b"orders", False, 0)
         while not asked.is_set():
             accepted, _ = server.accept()
             with accepted:
-                if accepted.recv(1000)[4:6] == struct.pack(">h", 19) and next(tries):
-                    accepted.sendall(struct.pack(">i", len(exists)) + exists)
+                creates = accepted.recv(1000)[4:6] == struct.pack(">h", 19)
+                if not creates or next(tries):
+                    answer = exists if creates else known
+                    accepted.sendall(struct.pack(">i", len(answer)) + answer)
 
     tries = iter([False, True] if closes_first else [True])
     threading.Thread(target=serve, daemon=True).start()
     cluster = SimpleNamespace(
         broker_endpoints={1: Endpoint(*server.getsockname())}, controller_endpoints={}, zookeeper_endpoints={}
     )
-    expected = "s for topics orders" if closes_first else "TOPIC_ALREADY_EXISTS"
-    with Admin(cluster, 0.3) as admin, pytest.raises(LabError, match=expected):  # type: ignore[arg-type]
+    refused = nullcontext() if closes_first else pytest.raises(LabError, match="TOPIC_ALREADY_EXISTS")
+    with Admin(cluster, 30) as admin, refused:  # type: ignore[arg-type]
         admin.create_topics([Topic(name="orders")], in_sync=False)
     asked.set()

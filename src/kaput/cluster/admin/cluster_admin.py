@@ -21,7 +21,7 @@ from kaput.errors import LabError
 from kaput.scenario.model import Topic
 
 _ELECTION_NOT_NEEDED = 84  # it leads already
-_UNKNOWN_TOPIC, _TOPIC_EXISTS = 3, 36
+_UNKNOWN_TOPIC, _TOPIC_EXISTS, _INVALID_PARTITIONS = 3, 36, 37
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,7 @@ class Admin(ResourceAdmin):
         answer = self._ask_controller(
             lambda: requests.create_topics(topics, self._timeout_s), "create topics", lost
         )
-        for result in answer.topics:
-            if not (lost and result.error_code == _TOPIC_EXISTS):  # an earlier try created it
-                self._check(f"topic {result.name} cannot be created", result.error_code, result.error_message)
+        self._check_topics(answer.topics, "cannot be created", _TOPIC_EXISTS if lost else 0)
         if in_sync:
             self.await_in_sync(names)
         else:
@@ -99,9 +97,7 @@ class Admin(ResourceAdmin):
         answer = self._ask_controller(
             lambda: requests.delete_topic(name, self._timeout_s), f"delete topic {name}", lost
         )
-        for result in answer.responses:
-            if not (lost and result.error_code == _UNKNOWN_TOPIC):  # an earlier try deleted it
-                self._check(f"topic {name} cannot be deleted", result.error_code)
+        self._check_topics(answer.responses, "cannot be deleted", _UNKNOWN_TOPIC if lost else 0)
 
         def gone() -> None:
             views = self._views(requests.topics_with_ids).values()
@@ -124,14 +120,23 @@ class Admin(ResourceAdmin):
         self, topic: str, count: int, assignments: Sequence[Sequence[int]] | None = None
     ) -> None:
         """Increases partitions to `count`. `assignments`: of the new ones; None: Kafka's. Raises LabError."""
+        lost = list[str]()
         answer = self._ask_controller(
             lambda: requests.create_partitions(topic, count, self._timeout_s, assignments),
             f"add partitions to {topic}",
+            lost,
         )
-        for result in answer.results:
-            self._check(
-                f"topic {result.name} cannot have {count} partitions", result.error_code, result.error_message
-            )
+        did = _INVALID_PARTITIONS if lost else 0
+        self._check_topics(answer.results, f"cannot have {count} partitions", did)
+
+    def _check_topics(self, results: Iterable[Any], refused: str, did: int) -> None:
+        """Raises LabError for a topic that was refused. `did`: the code that means that an earlier try, whose
+        answer was lost, did it.
+        """
+        for result in results:
+            if result.error_code != did:
+                what = f"topic {result.name} {refused}"
+                self._check(what, result.error_code, getattr(result, "error_message", None))
 
     def delete_records(self, starts: Mapping[TopicPartition, int]) -> None:
         """Deletes records below these offsets on every replica, up to the high watermark. Raises LabError."""
