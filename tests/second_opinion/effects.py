@@ -148,7 +148,7 @@ class Effects:
                 if started and not stopped:
                     next_stop = min((t for t, up in changes if not up and t > back), default=FOREVER)
                     found.setdefault(node, []).extend(
-                        [(back, at) for at in unfenced if back < at < next_stop][:1]
+                        [(back, at) for at in unfenced if back <= at < next_stop][:1]
                     )
         return found
 

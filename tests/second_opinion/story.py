@@ -210,20 +210,20 @@ class Story:
         if len(state.isr) < lowest:
             up = sum(self._counts(broker, state.leader, at) for broker in self.replicas)
             raised = len(state.isr) >= self.tables.min_isr(self.place)
-            waits = up < lowest and not self._eased(at, end, lowest)
+            waits = up < lowest and not self._eased(at, end)
             found.add(("raised", 0) if raised else ("few up", 0) if waits else ("few in sync", 0))
         return found
 
     def _min_isr(self, leader: int, at: int) -> int:
         return self.effects.min_isr(self.place, leader, at, self.reading.set_by)
 
-    def _eased(self, at: int, end: int, lowest: int) -> bool:
+    def _eased(self, at: int, end: int) -> bool:
         """Whether a lower minimum is what first makes an ISR large enough that is too small now."""
         times = sorted({when for when, _ in self.states} | self.effects.moments() | {end})
         for when in (t for t in times if at < t <= end):
             state = self.state(when)
             if state.leader is not None and len(state.isr) >= self._min_isr(state.leader, when):
-                return len(state.isr) < lowest
+                return len(state.isr) < self._min_isr(state.leader, when - 1)
         return False
 
     def _counts(self, replica: int, leader: int, at: int) -> bool:
@@ -410,7 +410,7 @@ class Story:
         self, begin: int, end: int, group: str | None = None, producer: int | None = None
     ) -> list[Wait]:
         """What a silence waited for, in order, without what was the client's or is not known. Where that is a
-        second or more, and a step was lowering a setting, it was this.
+        second or more at the end, what lowers a setting did so when that was proven.
         """
         found = _Walk(self, begin, end, group, producer).waits()
         left = end - (found[-1].end if found else begin)
@@ -418,8 +418,7 @@ class Story:
             return found
         late = self.reading._replace(set_by=end)
         story = Story(self.tables, self.effects, self.place, late, self.transactions, self.rereads)
-        other = _Walk(story, begin, end, group, producer).waits()
-        return other if other and other[-1].condition == "setting" else found
+        return _Walk(story, begin, end, group, producer).waits()
 
     def moments(self, group: str | None, begin: int, end: int) -> set[int]:
         """Every time at which any of this may change in a silence."""

@@ -133,7 +133,9 @@ def _events(run: Run) -> pl.DataFrame:
         pl.DataFrame([{name: row.get(name) for name in _EVENTS} for row in rows], schema=_EVENTS)
         for rows in (first, then)
     )
-    return pl.concat([others.sort(_EVENT_ORDER), changes]).sort("at_ns", maintain_order=True)
+    return pl.concat([others.sort(_EVENT_ORDER, maintain_order=True), changes]).sort(
+        "at_ns", maintain_order=True
+    )
 
 
 def _by_second(steps: pl.DataFrame) -> pl.DataFrame:

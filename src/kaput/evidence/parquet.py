@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kaput.core import CLUSTER_SEPARATOR, qualified
+from kaput.core import CLUSTER_SEPARATOR, FOREVER_NS, qualified
 from kaput.errors import EvidenceError
 from kaput.evidence.schemas import CLUSTER
 
@@ -284,3 +284,38 @@ def downtimes(
         elif row["kind"] == "started" and is_down:
             spans[-1] = (spans[-1][0], row["at_ns"])
     return by_broker
+
+
+class Absence(NamedTuple):
+    """When a broker's process was gone, was there again, and was unfenced (ns); None: not on record."""
+
+    stopped_ns: int
+    started_ns: int | None
+    unfenced_ns: int | None
+
+    @property
+    def back_ns(self) -> int:
+        """When it served again, as far as that is on record."""
+        started_ns = FOREVER_NS if self.started_ns is None else self.started_ns
+        return started_ns if self.unfenced_ns is None else self.unfenced_ns
+
+
+def absences(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int], list[Absence]]:
+    """The downtimes by cluster and broker, each with the first unfencing from the start on, before the next
+    stop: a broker registers as fenced, so it may be fenced once more before that.
+    """
+    events = list(events)
+    unfenced: dict[tuple[str | None, int], list[int]] = {}
+    for row in events:
+        if row["kind"] == "unfenced":
+            unfenced.setdefault((row.get("cluster"), row["broker"]), []).append(row["at_ns"])
+    found = {}
+    for broker, spans in downtimes(events).items():
+        stops = [*(down for down, _ in spans[1:]), FOREVER_NS]
+        found[broker] = [
+            Absence(down, up, min((at for at in unfenced.get(broker, ()) if up <= at < stop), default=None))
+            if up is not None
+            else Absence(down, None, None)
+            for (down, up), stop in zip(spans, stops, strict=False)
+        ]
+    return found

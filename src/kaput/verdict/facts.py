@@ -36,7 +36,8 @@ class Circumstances(NamedTuple):
     deleted: the log began above their offset when it was read; or above 0, and they have no offset; or a step
     of the timeline deleted their whole topic. maybe_deleted: the log's start is not recorded, and it has no
     record at or below their offset. deleted_by_step: a proven step of the timeline deleted records there, or
-    the topic, and they were there before: delivered, mirrored, or still kept by their only leader.
+    the topic, and they were there before: delivered, mirrored, acknowledged while the topic was being
+    deleted, or still kept by their only leader.
     compacted: their topic is compacted, and a later message with the same key is stored; expired: retention
     had removed them, and they had been seen before. These three: removed as configured; a step's are lost,
     too. maybe_compacted: their topic is compacted, and whether a later message with the same key took their

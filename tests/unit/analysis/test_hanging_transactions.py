@@ -131,6 +131,19 @@ def test_broker_that_is_not_known_to_be_back_may_be_down_until_the_end(tmp_path:
     )
 
 
+@pytest.mark.parametrize("started", [True, False])
+def test_each_broker_of_a_fault_is_back_once_it_is_unfenced(started: bool, tmp_path: Path) -> None:
+    """Broker 1 registers before broker 2, the last one of the fault, is started."""
+    history = stood(paid(), 110_000).fault(1, 1_000, 20_000)
+    history.rows["faults"][0].update(brokers=[1, 2], heal_began_ns=at(17_000))
+    for broker, started_ms, ms in ((1, 18_000, 19_000), (2, 20_000, 22_000)):
+        row = {"broker": broker, "source": "history"}
+        if started:
+            history.add("cluster_events", kind="started", at_ns=at(started_ms), **row)
+        history.add("cluster_events", kind="unfenced", at_ns=at(ms), **row)
+    assert hanging(judged(history, tmp_path)) == (1, 0, "violated")
+
+
 def test_other_producers_coordinator_may_be_shared(tmp_path: Path) -> None:
     """Two producers may have one coordinator or two."""
     history = paid()

@@ -11,6 +11,7 @@ from fakes.histories import History, at
 from fakes.in_process import InProcess
 from fakes.judging import judged
 from fakes.oracle_rebalances import Rebalances
+from kaput.analysis.facts.rebalances import Rebalance, _may_have_begun
 from kaput.analysis.pipeline import analyse
 from kaput.evidence.reading import check
 
@@ -507,6 +508,17 @@ def test_member_that_left_within_a_second_of_giving_up_is_the_trigger(
     history.event("joined", 30_000, member="m2", **NOBODYS).event("assigned", 30_000, 3, member="m2")
     history.handed(2, 0, 2, 31_000, member="m2")
     assert judged(history, tmp_path).rebalances[1].trigger == trigger
+
+
+@pytest.mark.parametrize(("revoked_ms", "begun"), [(20_000, False), (20_900, True)])
+def test_next_process_of_a_place_did_not_begin_what_the_one_before_gave_up_in(
+    revoked_ms: int, begun: bool
+) -> None:
+    """Unless that was later."""
+    rebalance = Rebalance("g", at(20_000))
+    rebalance.revoked.update({"member-1": at(revoked_ms)})
+    joined = {"kind": "joined", "member": "member-1.1", "at_ns": at(20_500)}
+    assert _may_have_begun(rebalance, joined) == begun
 
 
 def test_a_moved_group_owns_partitions_where_it_is(tmp_path: Path) -> None:

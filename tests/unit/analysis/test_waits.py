@@ -9,7 +9,7 @@ import pytest
 from fakes.histories import History, at
 from kaput.analysis.facts import leader_history
 from kaput.analysis.facts.assignments import owners
-from kaput.analysis.facts.serving import MinIsr, min_isr_of, serving
+from kaput.analysis.facts.serving import Hindrance, MinIsr, min_isr_of, serving
 from kaput.analysis.facts.waits import Record, Story, Terms, Waiter, fencings
 from kaput.core import TopicPartition
 from kaput.evidence.fault_rows import read_faults
@@ -347,6 +347,42 @@ def test_minimum_that_is_lowered_late_is_what_was_left_to_wait_for(shown_s: floa
     story = _story(history, 10, 18, _terms(history, 2, 1, "topic orders", [], shown_s))
     assert _waits(story) == waits
     assert (story.ended_by, story.decidable) == ("setting", True)
+
+
+def test_isr_that_grows_before_a_lowered_minimum_is_shown_is_what_was_waited_for() -> None:
+    """Counted from its request on, the step would leave four seconds for the client."""
+    history = _led().led(1, 0, 10_500, [1], kind="isr").led(1, 0, 14_000, [1, 2], kind="isr")
+    for broker, back_s in ((2, 13), (3, None)):
+        _broker(history, broker, 10, back_s).fault(broker, 10_000, 13_000 if back_s else 60_000)
+    story = _story(history, 10, 16, _terms(history, 2, 1, "topic orders", [], 15))
+    assert _waits(story)[-2:] == [("isr", 13, 14), ("client", 14, 16)]
+
+
+def _lowered(*steps: tuple[float, int]) -> Terms:
+    """A minimum of 3, which steps lower, each from a second on."""
+    lowering = [
+        (Hindrance(-1, "slow", at(from_s * 1e3), at(60_000), at(60_000), f"step at {from_s}"), (), value)
+        for from_s, value in steps
+    ]
+    return Terms(True, MinIsr(3, lowering, {one.fault: one.from_ns for one, _, _ in lowering}))
+
+
+@pytest.mark.parametrize("steps", [((15, 1),), ((12, 2), (15, 1))])
+def test_step_that_lowers_the_minimum_enough_ends_the_wait(steps: tuple[tuple[float, int], ...]) -> None:
+    """One that did not lower it enough met nothing, nor did the followers that were back."""
+    history = _led().led(1, 0, 10_500, [1], kind="isr")
+    for broker in (2, 3):
+        _broker(history, broker, 10, 11.2).fault(broker, 10_000, 11_200)
+    story = _story(history, 10.5, 15.2, _lowered(*steps))
+    assert _waits(story) == [("setting", 10.5, 15), ("client", 15, 15.2)]
+
+
+def test_step_of_another_broker_at_the_end_of_a_silence_has_met_nothing() -> None:
+    """The ISR was too small all the time, and so it was no condition."""
+    history = _led().led(1, 0, 9_000, [1], kind="isr")
+    lowering = Hindrance(-1, "slow", at(15_000), at(60_000), at(60_000), "step")
+    terms = Terms(True, MinIsr(2, [(lowering, (2,), 1)], {"step": at(15_000)}))
+    assert _not_known(_story(history, 10, 15, terms))
 
 
 def test_owner_is_what_was_waited_for_where_the_minimum_may_have_been_lowered_before() -> None:

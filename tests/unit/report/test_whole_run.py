@@ -93,6 +93,34 @@ def test_the_deposed_leader_has_a_line_of_its_own(timeline: TimelineData) -> Non
     assert (deposed.begin, deposed.end) == (24.0, pytest.approx(45, abs=0.1))
 
 
+def test_a_deposed_broker_0_has_a_line_of_its_own_too(run: Run) -> None:
+    (change,) = [one for one in run[1].leader_changes if one.two_leaders_ms]
+    findings = run[1].model_copy(update={"leader_changes": [change.model_copy(update={"old_leader": 0})]})
+    row = {"kind": "leader", "topic": "orders", "partition": 0, "at_ns": 0, "broker": None}
+    events = [row | {"leader": 0, "leader_epoch": 0}]
+    clock = TimelineClock(run[1].run.started_ns, 66.0)
+    assert [bar.kind for bar in bars.leaders(events, findings, clock)][-1] == "broker 0"
+
+
+@pytest.mark.parametrize(
+    ("unfenced_s", "expected"),
+    [(3, [("broker 1", 0, 2), ("no leader", 2, 3), ("broker 1", 3, 9)]),
+     (5, [("broker 1", 0, 2), ("no leader", 2, 5), ("broker 1", 5, 9)])],
+)  # fmt: skip
+def test_broker_that_is_back_leads_from_its_first_unfencing_on(
+    unfenced_s: int, expected: list[tuple[str, int, int]], run: Run
+) -> None:
+    """It registers as fenced once it is started; it is fenced again later, and leads nothing less."""
+    of_broker = {"stopped": [2], "started": [3], "fenced": [4, 7], "unfenced": [unfenced_s, 8]}
+    row = {"topic": None, "partition": None, "cluster": None, "broker": 1}
+    events: list[dict[str, Any]] = [
+        row | {"topic": "t", "partition": 0, "kind": "leader", "leader": 1, "leader_epoch": 0, "at_ns": 0},
+        *(row | {"kind": kind, "at_ns": s * 10**9} for kind, times in of_broker.items() for s in times),
+    ]
+    found = bars.leaders(events, run[1], TimelineClock(0, 9.0))
+    assert [(bar.kind, bar.begin, bar.end) for bar in found] == expected
+
+
 def test_a_partition_of_which_only_isrs_are_recorded_has_no_leader_on_the_timeline(run: Run) -> None:
     """Nor has one of which only leaders are recorded an ISR."""
     row = {"topic": "t", "partition": 0, "at_ns": 0, "cluster": None, "broker": None, "leader_epoch": 0}
@@ -169,6 +197,10 @@ def test_partition_ownership_lasts_until_revoked_or_reassigned() -> None:
     ]  # fmt: skip
     two = [event("assigned", 1, "a"), event("assigned", 1, "x", group="h")]
     assert [bar.row for bar in bars.owners(two, TimelineClock(0, 10.0))] == ["g: t/0", "h: t/0"]
+    moved = [event("assigned", s, "a") | {"topic": f"dc{s}:t"} for s in (1, 2)]  # to another cluster
+    assert [bar[:3] for bar in bars.owners(moved, TimelineClock(0, 10.0))] == [
+        ("dc1:t/0", 1, 2), ("dc2:t/0", 2, 10)
+    ]  # fmt: skip
 
 
 def test_one_row_for_each_group_that_rebalanced(run: Run) -> None:

@@ -45,7 +45,8 @@ def outages(given: Inputs, recorded: Collection[int]) -> Outages:
     if not faults:
         return Outages()
     ids = _ids(given)
-    down = [(_span(given, fault), fault) for fault in faults]
+    spans_of_faults = [_spans(given, fault) for fault in faults]
+    down = [(span, fault) for (span, _), fault in zip(spans_of_faults, faults, strict=True)]
     certain: defaultdict[int | None, list[Span]] = defaultdict(list)
     known = dict(_recorded(given, down, ids))
     for producer, spans in known.items():
@@ -64,42 +65,37 @@ def outages(given: Inputs, recorded: Collection[int]) -> Outages:
     every = {*ids, *recorded}
     return Outages(
         dict(certain),
-        [(from_ns, to_ns if _is_back(given, fault) else given.ended_ns) for (from_ns, to_ns), fault in down],
+        [possible for _, possible in spans_of_faults],
         frozenset(known),
         next(iter(every)) if len(every) == 1 else None,
     )
 
 
-def _span(given: Inputs, fault: FaultRow) -> Span:
-    """When its brokers answered nobody because of it."""
+def _spans(given: Inputs, fault: FaultRow) -> tuple[Span, Span]:
+    """When its brokers answered nobody because of it, and when they may have: to the end, if it ended a
+    process that is not known to serve again.
+    """
     assert fault.effective_ns is not None, "what is proven took effect"
     if fault.healed_ns is None:
-        return fault.effective_ns, given.ended_ns
-    back = [fault.healed_ns]
-    if fault.fault in ENDS_PROCESS:
-        back += [_unfenced_ns(given, broker, fault.healed_ns) for broker in fault.brokers]
-    return fault.effective_ns, max(back)
+        return (fault.effective_ns, given.ended_ns), (fault.effective_ns, given.ended_ns)
+    ended = fault.brokers if fault.fault in ENDS_PROCESS else ()
+    unfenced = [_unfenced_ns(given, fault, broker) for broker in ended]
+    back_ns = max([fault.healed_ns, *(at_ns for at_ns in unfenced if at_ns is not None)])
+    may_ns = given.ended_ns if None in unfenced else back_ns
+    return (fault.effective_ns, back_ns), (fault.effective_ns, may_ns)
 
 
-def _is_back(given: Inputs, fault: FaultRow) -> bool:
-    """Whether its brokers are known to serve again: those whose processes it ended, only once unfenced."""
-    ended = fault.brokers if fault.fault in ENDS_PROCESS and fault.healed_ns is not None else ()
-    unfenced = {
-        row["broker"]
-        for row in given.cluster_events
-        if row["kind"] == "unfenced" and row["at_ns"] >= (fault.healed_ns or 0)
-    }
-    return unfenced.issuperset(ended)
-
-
-def _unfenced_ns(given: Inputs, broker: int, since_ns: int) -> int:
-    """When it was next unfenced; `since_ns` if that is not on record."""
-    found = (
-        row["at_ns"]
-        for row in given.cluster_events
-        if row["kind"] == "unfenced" and row["broker"] == broker and row["at_ns"] >= since_ns
-    )
-    return min(found, default=since_ns)
+def _unfenced_ns(given: Inputs, fault: FaultRow, broker: int) -> int | None:
+    """When it was next unfenced: since it was started, if that is on record, else since the heal began."""
+    assert fault.effective_ns is not None and fault.healed_ns is not None
+    mine = [row for row in given.cluster_events if row["broker"] == broker]
+    started = [
+        row["at_ns"] for row in mine if row["kind"] == "started" and row["at_ns"] >= fault.effective_ns
+    ]
+    began_ns = fault.healed_ns if fault.heal_began_ns is None else fault.heal_began_ns
+    since_ns = min(started, default=began_ns)
+    unfenced = (row["at_ns"] for row in mine if row["kind"] == "unfenced" and row["at_ns"] >= since_ns)
+    return min(unfenced, default=None)
 
 
 def _producers_by_cluster(given: Inputs, ids: Collection[int]) -> Iterator[tuple[Cluster, list[int | None]]]:

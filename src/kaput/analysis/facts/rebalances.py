@@ -373,7 +373,10 @@ def _may_have_begun(rebalance: Rebalance, event: Event) -> bool:
     began_ns = rebalance.started_ns
     if event["kind"] != "joined":
         began_ns = rebalance.revoked.get(event["member"], began_ns)
-    elif any(gone != event["member"] and _slot(gone) == _slot(event["member"]) for gone in rebalance.revoked):
+    elif any(
+        gone != event["member"] and _slot(gone) == _slot(event["member"]) and at_ns <= event["at_ns"]
+        for gone, at_ns in rebalance.revoked.items()
+    ):
         return False
     elif event["member"] not in rebalance.assigned or rebalance.whole_ns is None:
         return True

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
-from kaput.evidence.parquet import downtimes
+from kaput.evidence.parquet import absences, downtimes
 from kaput.scenario.clients import user_of
 from kaput.scenario.fault_kinds import (
     DELETE_TOPIC,
@@ -170,14 +170,9 @@ def serving(
             away = _of_broker(fault, broker, (), (), scenario)
             if away is not None:
                 brokers[broker].append(replace(away, clients=True, controllers=False, peers=frozenset()))
-    for (cluster, broker), spans in lives.items():
+    for (cluster, broker), absent in absences(events).items():
         mine = [one for one in brokers[broker] if one.cluster in (None, cluster)]
-        unfenced = [
-            row["at_ns"]
-            for row in events
-            if (row["kind"], row["cluster"], row["broker"]) == ("unfenced", cluster, broker)
-        ]
-        for stopped_ns, started_ns in spans:
+        for stopped_ns, started_ns, unfenced_ns in absent:
             covered = any(
                 one.how == "ended" and one.from_ns <= stopped_ns < one.to_ns and one.fault for one in mine
             )
@@ -185,9 +180,9 @@ def serving(
             if not covered:
                 gone = Hindrance(broker, "ended", stopped_ns, back_ns, back_ns, cluster=cluster)
                 brokers[broker].append(gone)
-            end_ns = min((at for at, _ in spans if at > back_ns), default=FOREVER_NS)
-            for at_ns in sorted(at for at in unfenced if back_ns < at < end_ns)[:1]:
-                brokers[broker].append(Hindrance(broker, "starting", back_ns, at_ns, at_ns, cluster=cluster))
+            if unfenced_ns is not None:
+                starting = Hindrance(broker, "starting", back_ns, unfenced_ns, unfenced_ns, cluster=cluster)
+                brokers[broker].append(starting)
     turns = {one.id: _turns(lives, one) for one in faults if one.fault in _ROLLING and one.effective_ns}
     return Serving(dict(brokers), dict(clients), _without_quorum(brokers, events, scenario), turns)
 
@@ -479,6 +474,8 @@ class MinIsr:
 
     def lowered_late(self, to_ns: int) -> MinIsr:
         """The same, if what lowers it works when it is confirmed, or at this end of a silence before that."""
+        if all(value >= self.configured for _, _, value in self.steps):
+            return self
         late = [
             (
                 replace(step, from_ns=max(step.from_ns, min(self.confirmed_ns[step.fault], to_ns))),

@@ -114,18 +114,17 @@ class Record:
         )
 
     def story(self, place: TopicPartition, from_ns: int, to_ns: int, terms: Terms, waiter: Waiter) -> Story:
-        """What a partition waited for between two times; the second is that of the first answer. When a step
-        lowered a minimum, between its request and its proof, is not known: at once, unless it is what was
-        left to wait for.
+        """What a partition waited for between two times; the second is that of the first answer. When between
+        its request and its proof a step lowered the minimum is not known: it counts from the request on, but
+        if that leaves a second or more in which nothing was unmet at the end, from the proof on.
         """
         story = self._story(place, from_ns, to_ns, terms, waiter)
-        last = next(reversed(story.waits), None)
-        open_ns = from_ns if last is None else last.from_ns if last.condition in _ALL_MET else to_ns
+        all_met = [*takewhile(lambda one: one.condition in _ALL_MET, reversed(story.waits))]
+        open_ns = all_met[-1].from_ns if all_met else to_ns if story.waits else from_ns
         late = terms.min_isr.lowered_late(to_ns)
         if to_ns - open_ns < SHORTEST_NS or late == terms.min_isr:
             return story
-        other = self._story(place, from_ns, to_ns, replace(terms, min_isr=late), waiter)
-        return other if other.ended_by == "setting" else story
+        return self._story(place, from_ns, to_ns, replace(terms, min_isr=late), waiter)
 
     def _story(self, place: TopicPartition, from_ns: int, to_ns: int, terms: Terms, waiter: Waiter) -> Story:
         if place not in self.history.changes and waiter.group is None:
@@ -296,7 +295,7 @@ class _Walk:
         if raised is not None and len(isr) >= self.terms.min_isr.configured:
             slow = self._only_slow(Stage.TOO_FEW_UP, at_ns, raised.name)
             return None if slow else WaitState(Stage.TOO_FEW_UP, (raised,))
-        if self._eased(leader, at_ns, lowest):
+        if self._eased(leader, at_ns):
             return WaitState(Stage.ISR)  # a step lowers the minimum, whatever is up
         others = self.ever_in_isr - {leader}
         away = {broker: self._between(leader, broker, at_ns, Stage.TOO_FEW_UP) for broker in others}
@@ -304,12 +303,17 @@ class _Walk:
             return WaitState(Stage.TOO_FEW_UP, tuple(one for held in away.values() for one in held))
         return None if self._only_slow(Stage.ISR, at_ns) else WaitState(Stage.ISR)
 
-    def _eased(self, leader: int, at_ns: int, lowest: int) -> bool:
+    def _eased(self, leader: int, at_ns: int) -> bool:
         """Whether an ISR that is too small suffices once a step has lowered the minimum, and no sooner."""
-        sizes = [(at, len(one.isr or ())) for at, one in self.changes if one.isr is not None]
-        for lowered_ns, value in self.terms.min_isr.lowered(leader, at_ns, self.to_ns):
-            grown = any(at_ns < at < lowered_ns and size >= lowest for at, size in sizes)
-            return not grown and [size for at, size in sizes if at <= lowered_ns][-1] >= value
+        minimum = self.terms.min_isr
+        lowered = {at for at, _ in minimum.lowered(leader, at_ns, self.to_ns)}
+        if not lowered:
+            return False
+        sizes = {at: len(one.isr) for at, one in self.changes if one.isr is not None}
+        for at in sorted(at for at in {*sizes, *minimum.moments()} if at_ns < at <= self.to_ns):
+            size = next(size for since, size in reversed(sizes.items()) if since <= at)
+            if size >= minimum.at(leader, at)[0]:
+                return at in lowered
         return False
 
     def _between(self, leader: int, broker: int, at_ns: int, stage: Stage) -> list[Hindrance]:
@@ -443,7 +447,8 @@ class _Walk:
             return True
         if any(self.to_ns <= at and one.may_precede(self.to_ns) for at, one in self.changes):
             return True
-        if last.stage == Stage.ISR and self.to_ns in self.terms.min_isr.moments():
+        leader = state_after(one for at, one in self.changes if at < self.to_ns)[0]
+        if last == WaitState(Stage.ISR) and self._eased(leader or 0, self.to_ns - 1):
             return True  # lowered by the end
         return bool(last.behind) and all(
             one.may_end_ns <= self.to_ns or one.may_end_ns // MS == self.to_ns // MS for one in last.behind

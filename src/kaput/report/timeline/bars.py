@@ -122,8 +122,11 @@ def _by_number(place: str) -> tuple[str, int]:
 
 def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
     """The leader of each partition, a row for each; below it, a deposed leader that went on acknowledging."""
+    # Here, because it loads pyarrow, which the text of a report does without.
+    from kaput.evidence.parquet import absences
+
     every = list(events)
-    absences = _absences(every)
+    absent = absences(every)
     for place, rows in _changes(every).items():
         led = [row for row in rows if row["kind"] == "leader"]
         for row, end_ns in _until_the_next(led):
@@ -132,8 +135,8 @@ def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: Time
             kind = NO_LEADER if leader is None or leader < 0 else f"broker {leader}"
             text, short = f"{kind}, epoch {row['leader_epoch']}", kind.rpartition(" ")[2]
             # A broker that is gone leads nothing, even if no other has been elected yet.
-            for gone_ns, up_ns in absences.get((row.get("cluster"), leader), ()):
-                down_ns, back_ns = max(gone_ns, at_ns), min(up_ns, until_ns)
+            for absence in absent.get((row.get("cluster"), leader), ()):
+                down_ns, back_ns = max(absence.stopped_ns, at_ns), min(absence.back_ns, until_ns)
                 if down_ns < back_ns:
                     yield from _bar(place, at_ns, down_ns, kind, text, clock, short)
                     without = f"no leader: {kind} is down"
@@ -141,24 +144,6 @@ def leaders(events: Iterable[Mapping[str, Any]], findings: Findings, clock: Time
                     at_ns = back_ns
             yield from _bar(place, at_ns, until_ns, kind, text, clock, short)
         yield from _deposed(place, findings, clock)
-
-
-def _absences(events: Sequence[Mapping[str, Any]]) -> dict[tuple[str | None, int], list[tuple[int, int]]]:
-    """By cluster and broker, from when to when its process was gone, or back and not unfenced yet."""
-    # Here, because it loads pyarrow, which the text of a report does without.
-    from kaput.evidence.parquet import downtimes
-
-    found = {}
-    for broker, spans in downtimes(events).items():
-        mine = (row for row in events if (row.get("cluster"), row["broker"]) == broker)
-        unfenced = [row["at_ns"] for row in mine if row["kind"] == "unfenced"]
-        stops = [*(down for down, _ in spans[1:]), FOREVER_NS]
-        found[broker] = [
-            (down, min((at for at in unfenced if back < at < stop), default=back))
-            for (down, up), stop in zip(spans, stops, strict=False)
-            for back in [FOREVER_NS if up is None else up]
-        ]
-    return found
 
 
 def _deposed(place: str, findings: Findings, clock: TimelineClock) -> Iterator[Bar]:
