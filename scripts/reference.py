@@ -102,8 +102,9 @@ def _code(language: str, path: Path) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    """A Markdown table; a cell is one line, however its text is written."""
+    cells = ([" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows)
+    lines = [head, ["---"] * len(head), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 

@@ -239,24 +239,41 @@ class Effects:
         """Whether an ACL keeps clients from an operation on a partition, none of those that do it can sign
         in, or its topic is gone.
         """
-        if any(e.fault == "change-password" for e in self.in_effect(at)):
-            workload = self.tables.scenario.get("workload") or {}
-            every = workload.get("producers" if operation == "Write" else "groups") or []
-            mine = [one for one in every if place.topic in (one.get("topic"), *one.get("topics", ()))]
-            if mine and all((one.get("config") or {}).get("sasl.username") == "app" for one in mine):
-                return True
+        users, effects = self._users(operation, place), self.in_effect(at)
+        if users == {"app"} and any(e.fault == "change-password" for e in effects):
+            return True
         return any(
             (
                 e.fault in ("recreate", "delete-topic")
                 or (
                     e.fault == "deny"
                     and e.step.get("operation", "Write") in (operation, "All")
-                    and e.step.get("principal", "User:kaput") == "User:kaput"
+                    and (users or {"kaput"}) == {e.step.get("principal", "User:kaput").removeprefix("User:")}
                 )
             )
             and self.tables.place_of(None, e.target.removeprefix("topic "), place.partition) == place
-            for e in self.in_effect(at)
+            for e in effects
         )
+
+    def _users(self, operation: str, place: Place) -> set[str]:
+        """As whom clients write to the partition's topic, or read it; members and pipes may differ."""
+        workload = self.tables.scenario.get("workload") or {}
+        groups = workload.get("groups") or []
+        if operation == "Write":
+            writers = [
+                *(workload.get("producers") or []),
+                *(g["produces"] for g in groups if g.get("produces")),
+            ]
+            mine = [one.get("config") or {} for one in writers if one.get("topic") == place.topic]
+        else:
+            reads = [g for g in groups if place.topic in g.get("topics", ())]
+            own = [(g.get("config") or {}, g.get("member-config") or {}, g.get("members", 1)) for g in reads]
+            mine = [
+                {**config, **(members.get(n) or members.get(str(n)) or {})}
+                for config, members, count in own
+                for n in {*range(1, count + 1), *map(int, members)}
+            ]
+        return {config.get("sasl.username", "kaput") for config in mine}
 
     def cut_from_controllers(self, node: int, at: int) -> list[Effect]:
         """The faults in effect that keep a node from every controller of its cluster but itself."""

@@ -33,6 +33,11 @@ def test_generated_pages_are_up_to_date(reference: ModuleType) -> None:
     assert not stale, f"make reference; out of date: {stale}"
 
 
+def test_no_row_of_a_table_goes_over_two_lines(reference: ModuleType) -> None:
+    lines = [line for text in reference.pages().values() for line in text.splitlines()]
+    assert [line for line in lines if line.startswith("|") != line.endswith("|")] == []
+
+
 def test_every_fault_is_listed_with_what_confirms_it(reference: ModuleType) -> None:
     """Each word of a scenario's `fault` has a heading; all but noop have a proof."""
     page = (ROOT / "docs" / "FAULTS.md").read_text(encoding="utf-8")

@@ -353,7 +353,7 @@ class DenyOptions(Options):
     operation: Literal["Read", "Write", "Describe", "All"] = "Write"
     """What is denied: Write to producers, Read to readers, ..."""
     principal: str = "User:kaput"
-    """To whom; kaput's own clients are User:kaput."""
+    """To whom; kaput's own clients are User:kaput, unless their config has a sasl.username."""
 
 
 class QuotaOptions(Options):

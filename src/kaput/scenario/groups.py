@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from kaput.core import SECOND, plural, setting_text
 from kaput.scenario.block import Block, Found, at, given
-from kaput.scenario.clients import check_client, check_limit, check_reserved
+from kaput.scenario.clients import check_client, check_limit, check_reserved, user_of
 from kaput.scenario.producers import Producers, Transactions
 from kaput.scenario.values import Config, Count, DurationOrZeroMs, Positive, no_bool
 from kaput.scenario.vocabulary import Client, GroupType, Isolation
@@ -139,8 +139,9 @@ class Group(Block):
     client of that version into the group."""
     member_config: dict[Positive, Config] = {}
     """By number, members with client settings of their own, besides `config`, as in a rolling change of them:
-    `{4: {partition.assignment.strategy: roundrobin}}`. A step `join` of member 4 then brings it in. Members
-    with the same `group.instance.id` here (static: theirs is ID-member-N) fence each other."""
+    `{4: {partition.assignment.strategy: roundrobin}}`. A step `join` of member 4 then brings it in. Of two
+    members with the same `group.instance.id` (static: ID-member-N), the later one fences the other in a
+    classic group, and is refused in a group of type consumer."""
     command: str | None = None
     """With `client: command`: the command line that starts a member."""
 
@@ -179,11 +180,19 @@ class Group(Block):
         own = self.as_member(number).config.get(INSTANCE)
         return str(own) if own is not None else f"{self.id}-member-{number}" if self.static else None
 
-    def shares_instance(self, number: int) -> bool:
-        """Whether another member, also one that a step adds, has the same group.instance.id."""
-        others = {*range(1, self.members + 1), *self.member_config} - {number}
+    def same_instance(self, number: int) -> list[int]:
+        """The other members, also those that a step adds, with the same group.instance.id."""
         mine = self.instance(number)
-        return mine is not None and mine in map(self.instance, others)
+        return [n for n in self._numbers if mine is not None and n != number and self.instance(n) == mine]
+
+    @property
+    def users(self) -> set[str]:
+        """As whom its members sign in to a cluster of kaput, also those that a step adds."""
+        return {user_of(self.as_member(number).config) for number in self._numbers}
+
+    @property
+    def _numbers(self) -> list[int]:
+        return sorted({*range(1, self.members + 1), *self.member_config})
 
     @property
     def reset(self) -> tuple[str, str]:
@@ -264,6 +273,10 @@ class Group(Block):
             if path[-1] in config and path[-1] not in reported:
                 reported.add(path[-1])
                 yield path[1:], text
+        rivals = [n for n in self.same_instance(number) if max(n, number) <= self.members]
+        if rivals and "consumer" in (member.type, self.as_member(rivals[0]).type) and INSTANCE in config:
+            why = "a group of type consumer refuses the later of two"
+            yield (INSTANCE,), f"member {rivals[0]} has it, too, and {why}; let a step join add one of them"
         for name in config:
             if name in _OF_THE_GROUP and name not in reported:
                 yield (name,), f"it is the same for the whole group; write it into {_OF_THE_GROUP[name]}"

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, create_model, model_val
 from kaput.core import cluster_and_topic, qualified, setting_text
 from kaput.scenario.anomalies import ANOMALIES, attribute
 from kaput.scenario.block import Block, Found
+from kaput.scenario.clients import user_of
 from kaput.scenario.cluster import (
     FIRST_CONTROLLER_ID,
     FIRST_ZOOKEEPER_ID,
@@ -223,6 +224,19 @@ class Scenario(Block):
         count = len(self.faults) + len(self._unreadable_steps)
         numbers = (number for number in range(1, count + 1) if number not in self._unreadable_steps)
         return list(zip(numbers, self.faults, strict=True))
+
+    def users(self) -> dict[str, set[str]]:
+        """By what is done to a topic, as `Write orders` or `Read dc1:orders`, as whom clients do it."""
+        done = [("Write", one.topic, one.cluster, {user_of(one.config)}) for one in self.workload.producers]
+        for group in self.workload.groups:
+            done += [("Read", topic, group.cluster, group.users) for topic in group.topics]
+            if pipe := group.produces:
+                done.append(("Write", pipe.topic, group.cluster, {user_of(pipe.config)}))
+        found: dict[str, set[str]] = {}
+        for what, name, cluster, users in done:
+            topic = self.topic(name, cluster)
+            found.setdefault(f"{what} {topic.full_name if topic else name}", set()).update(users)
+        return found
 
     def step_of(self, id_: str, fault: str) -> FaultStep | None:
         """The step that a fault in the evidence belongs to: its id begins with the step's number."""

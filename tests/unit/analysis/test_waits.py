@@ -453,6 +453,34 @@ def test_who_is_denied_the_topic_waits_for_the_heal(operation: str, waiter: Wait
     assert _waits(story) == ([("heal", 10, 15), ("client", 15, 15.1)] if denied else [])
 
 
+@pytest.mark.parametrize(
+    ("principal", "users", "denied"),
+    [
+        ("kaput", ["kaput"], True),
+        ("kaput", ["app"], False),
+        ("app", ["app"], True),
+        ("app", ["app", "kaput"], False),
+    ],
+)
+@pytest.mark.parametrize("waiter", [PRODUCER_0, Waiter(group="billing")])
+def test_who_is_denied_is_a_user(principal: str, users: list[str], denied: bool, waiter: Waiter) -> None:
+    """It holds a silence up if all that write (or all members that read) are that user."""
+    step = {"at": "10s", "fault": "deny", "target": "topic orders", "for": "5s", "operation": "All"}
+    history = _led().fault(1, 10_000, 15_000, fault="deny", target="topic orders", id="1-deny")
+    history.rows["faults"][-1]["brokers"] = []
+    configs = [{"sasl.username": user} for user in users]
+    workload = {
+        "producers": [{"topic": "orders", "messages": 9, "config": config} for config in configs],
+        "groups": [{"id": "billing", "topics": ["orders"], "members": len(users),
+                    "member-config": dict(enumerate(configs, 1))}],
+    }  # fmt: skip
+    more = {"cluster": {"security": "scram-tls"}, "workload": workload}
+    story = _story(
+        history, 10, 15.1, waiter=waiter, faults=[step | {"principal": f"User:{principal}"}], **more
+    )
+    assert (_waits(story)[:1] == [("heal", 10, 15)]) == denied
+
+
 @pytest.mark.parametrize("waiter", [PRODUCER_0, Waiter(group="billing")])
 def test_topic_that_is_gone_waits_for_its_creation(waiter: Waiter) -> None:
     """The last leader on record is the old topic's: it serves nobody meanwhile."""

@@ -159,13 +159,14 @@ def test_member_with_settings_of_its_own() -> None:
 
 @pytest.mark.parametrize("static", [False, True])
 def test_two_members_may_have_the_same_instance_id(static: bool) -> None:
-    """As after a copied configuration: the second one fences the first."""
+    """As after a copied configuration: the second one fences the first, in a classic group."""
     same = {"members": 2, "static": static, "member-config": {2: {"group.instance.id": "g-member-1"}}}
     assert not found(same)
+    assert bool(found(same | {"type": "consumer", "id": "g"})) == static
     group = Group.model_validate({"id": "g", "topics": ["orders"], **same})
     ids = [member_config("s", group.as_member(n), f"member-{n}").get("group.instance.id") for n in (1, 2)]
     assert ids == ["g-member-1" if static else None, "g-member-1"]
-    assert [group.shares_instance(number) for number in (1, 2)] == [static, static]
+    assert [group.same_instance(number) for number in (1, 2)] == ([[2], [1]] if static else [[], []])
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,7 @@ def test_recreate_rejects_groups_whose_position_in_the_new_topic_is_unknown(
         ),
         ({"fault": "quota", "target": "cluster"}, "0.fault", "a rate is missing"),
         ({"fault": "kill", "target": "leader-of __consumer_offsets/0"}, "0.target", "is coordinator-of G"),
+        ({"fault": "kill", "target": "leader-of __share_group_state/0"}, "0.target", "has no word"),
         ({"fault": "move-leader", "target": "controller"}, "0.target", "hits brokers, not the controller"),
         ({"fault": "elect-preferred", "target": "any", "for": "3s"}, "0.for", "elect-preferred is permanent"),
         ({"fault": "reset-offsets", "target": "member 1 of quotes"}, "0.target", "write members of quotes"),

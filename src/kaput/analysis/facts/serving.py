@@ -15,7 +15,6 @@ from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.parquet import absences, downtimes
-from kaput.scenario.clients import user_of
 from kaput.scenario.fault_kinds import (
     DELETE_TOPIC,
     DELETE_TOPICS,
@@ -28,7 +27,7 @@ from kaput.scenario.fault_kinds import (
 )
 from kaput.scenario.model import Scenario
 from kaput.scenario.targets import CLUSTERS
-from kaput.scenario.vocabulary import NOOP
+from kaput.scenario.vocabulary import CLIENT_USER, NOOP
 
 # ended: no process; starting: a process that is not unfenced yet; frozen: a process that does not run; disk:
 # nothing is written; cut: unreachable for some; slow: all else, which may or may not hold up a request.
@@ -230,31 +229,24 @@ def _without_topic(fault: FaultRow, away: Hindrance, events: Iterable[Mapping[st
 
 
 def _denied(fault: FaultRow, scenario: Scenario | None) -> list[str]:
-    """What a fault denies kaput's clients, as `Write orders`; both while it has deleted the topic."""
+    """What a fault denies all clients of kaput that do it, as `Write orders`; both while it has deleted the
+    topic.
+    """
     if fault.fault in DELETE_TOPICS and fault.hit.whole_topic is not None:
         name = _full_name(fault.hit.whole_topic, scenario)
         return [f"Read {name}", f"Write {name}"]
     step = scenario.step_of(fault.id, fault.fault) if scenario is not None else None
-    if step is not None and isinstance(step.options, ChangePasswordOptions):
-        assert scenario is not None
-        return _shut_out(step.options.user, scenario)
-    if step is None or not isinstance(step.options, DenyOptions) or step.target.topic is None:
+    if step is None or scenario is None:
         return []
-    if step.options.principal != DenyOptions().principal:
+    users = scenario.users()
+    if isinstance(step.options, ChangePasswordOptions):
+        return [what for what, names in users.items() if names == {step.options.user}]
+    if not isinstance(step.options, DenyOptions) or step.target.topic is None:
         return []
     name = _full_name(step.target.topic, scenario)
-    return [f"{one} {name}" for one in ("Read", "Write") if step.options.operation in (one, "All")]
-
-
-def _shut_out(user: str, scenario: Scenario) -> list[str]:
-    """What a user that cannot sign in does alone: it writes to a topic, or reads it."""
-    users: dict[str, set[str]] = defaultdict(set)
-    for producers in scenario.workload.producers:
-        users[f"Write {_full_name(producers.topic, scenario)}"].add(user_of(producers.config))
-    for group in scenario.workload.groups:
-        for topic in group.topics:
-            users[f"Read {_full_name(topic, scenario)}"].add(user_of(group.config))
-    return [what for what, names in users.items() if names == {user}]
+    denied = {step.options.principal.removeprefix("User:")}
+    every = [f"{one} {name}" for one in ("Read", "Write") if step.options.operation in (one, "All")]
+    return [what for what in every if users.get(what, {CLIENT_USER}) == denied]
 
 
 def _full_name(topic: str, scenario: Scenario | None) -> str:

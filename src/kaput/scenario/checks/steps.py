@@ -19,7 +19,6 @@ from kaput.scenario.checks.clients import (
 )
 from kaput.scenario.checks.clusters import check_several, check_single
 from kaput.scenario.checks.moves import check_moves
-from kaput.scenario.clients import user_of
 from kaput.scenario.cluster import KAFKA_VERSION, MOST_BROKERS, WHY_MOST_BROKERS, Cluster
 from kaput.scenario.events import GROUP_EVENTS, MARKERS_PENDING, PARTITION_EVENTS, STEP_EVENTS, Moment
 from kaput.scenario.fault_kinds import (
@@ -315,9 +314,8 @@ def _settings(step: FaultStep, scenario: Scenario) -> Found:
 
 def _user(step: FaultStep, scenario: Scenario) -> Found:
     if isinstance(step.options, ChangePasswordOptions):
-        user, workload = step.options.user, scenario.workload
-        configs = [one.config for one in workload.producers] + [one.config for one in workload.groups]
-        if user not in map(user_of, configs):
+        user = step.options.user
+        if all(user not in users for users in scenario.users().values()):
             yield ("fault",), f"no client signs in as {user}; write config: {{sasl.username: {user}}} for one"
 
 
@@ -365,11 +363,11 @@ def _numbers(version: str) -> list[int]:
     return [int(number) for number in match.group(1, 2, 3)]
 
 
-# Who leads a partition of Kafka's own topics, by the word for it.
+# The word for who leads a client's partition of Kafka's own topics.
 _COORDINATORS = {
-    "__consumer_offsets": "coordinator-of G",
-    "__share_group_state": "coordinator-of G",
-    "__transaction_state": "transaction-coordinator-of producer N",
+    "__consumer_offsets": "is coordinator-of G",
+    "__share_group_state": "has no word; write broker N",
+    "__transaction_state": "is transaction-coordinator-of producer N",
 }
 
 
@@ -377,7 +375,7 @@ def _partition(target: Target, scenario: Scenario) -> Iterator[str]:
     name = target.topic or ""
     topic = scenario.topic(name)
     if topic is None and name in _COORDINATORS:
-        yield f"steps hit a scenario's topics; who leads a client's partition there is {_COORDINATORS[name]}"
+        yield f"steps hit a scenario's topics; who leads a client's partition there {_COORDINATORS[name]}"
     elif topic is None:
         yield no_topic(name, scenario)
     elif (target.partition or 0) >= topic.partitions:

@@ -248,7 +248,7 @@ class Supervisor:
             def launch(number: int, name: str, on_message: OnMessage) -> ClientProcess:
                 return self._start(self._plan.member(spec, number, name), on_message)
 
-            shares = spec.shares_instance(number)
+            shares = bool(spec.same_instance(number))
             self.members.append(MemberSlot(self._folder.path, group, number, launch, spec.cluster, shares))
             return self.members[-1]
 
