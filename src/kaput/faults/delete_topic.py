@@ -1,8 +1,8 @@
 """delete-topic: a topic is deleted for good. What was in it is gone, and that is permitted; messages sent to
 it later are not stored, unless a client has it created anew, empty and with the brokers' defaults (their
 `auto.create.topics.enable`, which is off unless the scenario's `cluster.config` says otherwise). If a
-partition's leader had changed before (or with acks=0, or on an existing cluster), it is not known whether what
-no group had read and no mirror had copied was still there: let a group read along.
+partition's leader had changed before (or with acks=0, or on an existing cluster), whether what no
+group had read and no mirror had copied was still there is not known: let a group read along.
 
 Not here: that it is created again as it was (recreate.py), and what that does to messages, which the analysis
 counts.
