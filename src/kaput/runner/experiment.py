@@ -230,6 +230,7 @@ class Experiment:
         self._drain_result = RunDrain(self.folder, self.manifest, scenario, self._clusters, self._supervisor)
         groups = self._drain_result.run(self._progress)
         self._troubles += self._drain_result.troubles
+        self._update(notes=self._drain_result.notes)
         return groups
 
     def _collect(self, groups: list[GroupDrain]) -> None:
