@@ -175,15 +175,16 @@ class Group(Block):
                 changed["assignor"] = None
         return self.model_copy(update=changed)
 
-    def instance(self, number: int) -> str | None:
-        """The group.instance.id of that member; None if it is not a static one."""
-        own = self.as_member(number).config.get(INSTANCE)
-        return str(own) if own is not None else f"{self.id}-member-{number}" if self.static else None
+    def instance_of(self, member: str) -> str | None:
+        """The group.instance.id of that member, by its name, if it has these settings; None: not static."""
+        own = self.config.get(INSTANCE)
+        return str(own) if own is not None else f"{self.id}-{member}" if self.static else None
 
     def same_instance(self, number: int) -> list[int]:
         """The other members, also those that a step adds, with the same group.instance.id."""
-        mine = self.instance(number)
-        return [n for n in self._numbers if mine is not None and n != number and self.instance(n) == mine]
+        ids = {n: self.as_member(n).instance_of(f"member-{n}") for n in {*self._numbers, number}}
+        mine = ids.pop(number)
+        return [n for n in sorted(ids) if mine is not None and ids[n] == mine]
 
     @property
     def users(self) -> set[str]:
@@ -191,8 +192,8 @@ class Group(Block):
         return {user_of(self.as_member(number).config) for number in self._numbers}
 
     @property
-    def _numbers(self) -> list[int]:
-        return sorted({*range(1, self.members + 1), *self.member_config})
+    def _numbers(self) -> set[int]:
+        return {*range(1, self.members + 1), *self.member_config}
 
     @property
     def reset(self) -> tuple[str, str]:

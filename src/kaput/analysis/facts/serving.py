@@ -454,15 +454,15 @@ class MinIsr:
         """When it changes."""
         return {at for step, _, _ in self.steps for at in (step.from_ns, step.to_ns)}
 
-    def lowered(self, leader: int, from_ns: int, to_ns: int) -> list[tuple[int, int]]:
-        """(at_ns, value) of each step that lowers it for that leader between these times."""
-        return [
-            (step.from_ns, value)
+    def lowered(self, leader: int, from_ns: int, to_ns: int) -> set[int]:
+        """When steps lower it for that leader, between these times."""
+        return {
+            step.from_ns
             for step, brokers, value in self.steps
             if value < self.configured
             and from_ns < step.from_ns <= to_ns
             and (not brokers or leader in brokers)
-        ]
+        }
 
     def lowered_late(self, to_ns: int) -> MinIsr:
         """The same, if what lowers it works when it is confirmed, or at this end of a silence before that."""

@@ -306,7 +306,7 @@ class _Walk:
     def _eased(self, leader: int, at_ns: int) -> bool:
         """Whether an ISR that is too small suffices once a step has lowered the minimum, and no sooner."""
         minimum = self.terms.min_isr
-        lowered = {at for at, _ in minimum.lowered(leader, at_ns, self.to_ns)}
+        lowered = minimum.lowered(leader, at_ns, self.to_ns)
         if not lowered:
             return False
         sizes = {at: len(one.isr) for at, one in self.changes if one.isr is not None}

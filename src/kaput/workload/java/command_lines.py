@@ -19,7 +19,6 @@ from kaput.errors import DistributionError
 from kaput.java import Java, find_java
 from kaput.java_properties import properties_text
 from kaput.scenario.clients import user_of
-from kaput.scenario.groups import INSTANCE
 from kaput.scenario.model import Config, Group, Producers
 
 _HERE = Path(__file__).parent
@@ -75,8 +74,8 @@ class JavaTools:
             strategy = f"{_CLIENTS}consumer.{_ASSIGNORS[group.assignor]}"
         if strategy is not None:
             arguments += ["--assignment-strategy", str(strategy)]
-        if instance := config.get(INSTANCE, f"{group.id}-{member}" if group.static else None):
-            arguments += ["--group-instance-id", str(instance)]
+        if instance := group.instance_of(member):
+            arguments += ["--group-instance-id", instance]
         if group.commit == "auto":
             arguments.append("--enable-autocommit")
         settings = {"client.id": f"kaput-{group.id}-{member}", "isolation.level": "read_committed", **config}

@@ -82,8 +82,8 @@ def member_config(bootstrap_servers: str, group: Group, member: str) -> Config:
         config["group.protocol"] = "consumer"
     if group.assignor is not None:
         config["partition.assignment.strategy"] = group.assignor
-    if group.static:
-        config[INSTANCE] = f"{group.id}-{member}"
+    if instance := group.instance_of(member):
+        config[INSTANCE] = instance
     return {**config, **group.config}
 
 
