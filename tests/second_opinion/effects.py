@@ -14,6 +14,10 @@ FOREVER = 1 << 62
 CLIENTS = -1
 ENDS = ("kill", "stop", "power-loss", "disk-loss")
 _CUTS = ("isolate", "cut", "partition", "flap")
+_NEVER_END = (
+    *("resize", "grow", "delete-records", "delete-topic", "reassign", "seek", "reset-offsets"),
+    *("elect-preferred", "move-leader"),
+)
 # A heal is confirmed by probes, up to so much after it works.
 CONFIRMED_WITHIN = 2 * SECOND
 
@@ -59,13 +63,14 @@ class Effects:
             number = re.match(r"\d+", row["id"])
             index = int(number[0]) - 1 if number else -1
             known = 0 <= index < len(steps) and steps[index].get("fault") == row["fault"]
-            healed = FOREVER if row["healed_ns"] is None else row["healed_ns"]
+            step = steps[index] if known else {}
+            healed = row["effective_ns"] if row["bit"] and _never_ends(row["fault"], step) else FOREVER
+            healed = healed if row["healed_ns"] is None else row["healed_ns"]
             began = row.get("heal_began_ns")
             if began is None:
                 began = max(row["effective_ns"], healed - CONFIRMED_WITHIN)
             elif row["id"] in self._heals_began and healed != FOREVER:
                 healed = min(began, healed)  # a change that never ends is looked at again at the end
-            step = steps[index] if known else {}
             # Without a command that proves it, its proof is that the broker did not answer.
             silent = row["fault"] == "command" and row["bit"] and known and not step.get("prove")
             yield Effect(
@@ -310,6 +315,10 @@ class Effects:
         found |= {e.asked for e in self.all if e.fault == "change-config"}
         found |= {end for boots in self.boots.values() for _, end in boots}
         return found | {t for changes in self.processes.values() for t, _ in changes}
+
+
+def _never_ends(fault: str, step: Row) -> bool:
+    return fault in _NEVER_END or (fault == "recreate" and bool(step) and step.get("for") is None)
 
 
 def hits_member(effect: Effect, group: str, member: str) -> bool | None:

@@ -313,7 +313,10 @@ class Measures:
     def _recorded(self, row: Row, recorded: Row) -> Iterator[Opinion]:
         """What the engine recorded of a fault, as it did."""
         words = f"fault {row['id']}"
-        names = ("fault", "target", "brokers", "injected_ns", "effective_ns", "healed_ns", "bit", "proof")
+        names = ("fault", "target", "brokers", "injected_ns", "effective_ns", "bit", "proof")
+        ends = {e.id: e.healed for e in self.of.effects.all}
+        healed = recorded.get("healed_ns") or ends.get(row["id"])
+        yield one_of(f"{words}: healed_ns", row["healed_ns"], {None if healed == FOREVER else healed})
         for name in (*names, "event", "event_ns", "noticed_ns"):
             told, known = row[name], recorded.get(name)
             yield Opinion(f"{words}: {name}", TRUE if told == known else FALSE, f"recorded: {known}")

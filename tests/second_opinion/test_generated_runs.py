@@ -299,6 +299,20 @@ def test_no_claim_is_false_of_a_written_run(history: History, waited: list[str],
     assert silences and all([w["condition"] for w in one["waited_for"]] == waited for one in silences)
 
 
+def test_change_that_never_ends_was_over_when_it_took_effect(tmp_path: Path) -> None:
+    """The run ended before it was looked at again."""
+    step = {"at": "5s", "fault": "resize", "target": "topic orders", "partitions": 2}
+    history = _written(faults=[step]).fault(1, 5_000, fault="resize", id="1-resize", target="topic orders")
+    history.rows["faults"][0]["brokers"] = []
+    run = history.read_to_end().write(tmp_path / "run").path
+    findings = findings_of(run)
+    assert [one for one in opinions(run, findings) if one.verdict == FALSE] == []
+    findings["faults"][0]["healed_ns"] = None
+    assert "fault 1-resize: healed_ns" in {
+        one.claim for one in opinions(run, findings) if one.verdict == FALSE
+    }
+
+
 def test_timeline_shows_who_has_registered_and_the_last_isr_of_a_ms(tmp_path: Path) -> None:
     """Broker 1 is gone from 5 to 8 s, and registers at 11 s; a follower is out as soon as broker 2 leads."""
     history = _down(_written(), 1, 5_000, 8_000)

@@ -535,6 +535,8 @@ DELETE_TOPICS = (RECREATE, DELETE_TOPIC)
 MOVE_LEADER, MOVE_REPLICAS, REASSIGN = "move-leader", "move-replicas", "reassign"
 MOVES = ("elect-preferred", MOVE_LEADER, MOVE_REPLICAS)  # of leaders and replicas, by request
 MOVES_REPLICAS = (MOVE_REPLICAS, REASSIGN, "grow")
+# Over when they took effect; `recreate` without a duration, too.
+AT_ONCE = PERMANENT - {MOVE_REPLICAS, "rolling-upgrade"}
 
 # What others call them.
 OTHER_WORDS = {

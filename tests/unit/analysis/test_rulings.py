@@ -218,6 +218,26 @@ def test_fault_whose_end_was_never_confirmed_is_inconclusive(tmp_path: Path) -> 
     assert judged(noop, tmp_path / "noop").verdict == "held"
 
 
+@pytest.mark.parametrize(
+    ("fault", "step", "over"),
+    [
+        ("resize", {"partitions": 2}, True),
+        ("recreate", {}, True),
+        ("recreate", {"for": "1s"}, False),
+        ("move-replicas", {"target": "broker 1"}, False),
+    ],
+)
+def test_what_never_ends_was_over_when_it_took_effect(
+    fault: str, step: dict[str, Any], over: bool, tmp_path: Path
+) -> None:
+    """Also where the run ended before the change was looked at again; a move is over when it is done."""
+    target = step.setdefault("target", "topic orders")
+    history = History(faults=[{"at": "0s", "fault": fault} | step]).acked(0, 0, 0, attempt_ns=at(50))
+    found = judged(history.fault(1, 40, fault=fault, id=f"1-{fault}", target=target), tmp_path)
+    assert found.faults[0].healed_ns == (at(40) if over else None)
+    assert found.verdict == ("held" if over else "inconclusive")
+
+
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 @pytest.mark.parametrize("seen", [True, False])
 def test_records_deleted_on_purpose_are_permitted_whatever_was_promised(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +24,7 @@ from kaput.evidence.folder import Manifest
 from kaput.evidence.parquet import footer_of, open_file, read_row_group
 from kaput.evidence.reading import GROUP_TABLES, STORE_TABLES, Evidence
 from kaput.evidence.schemas import CLUSTER, countable
-from kaput.scenario.fault_kinds import RESIZE
+from kaput.scenario.fault_kinds import AT_ONCE, RECREATE, RESIZE
 from kaput.scenario.groups import Group, client_title
 from kaput.scenario.loader import read_resolved
 from kaput.scenario.model import Producers, Scenario, pipes
@@ -280,7 +280,17 @@ class Inputs:
                 )
             seen[row["id"]] = where
             rows.append(row)
-        return read_faults(rows)
+        return [self._over_at_once(one) for one in read_faults(rows)]
+
+    def _over_at_once(self, fault: FaultRow) -> FaultRow:
+        """A change that never ends was over when it took effect, also if the run ended before it was looked
+        at again.
+        """
+        step = self.scenario.step_of(fault.id, fault.fault) if self.scenario is not None else None
+        again = fault.fault == RECREATE and step is not None and step.for_ is None
+        if fault.proven and fault.healed_ns is None and (again or fault.fault in AT_ONCE):
+            return replace(fault, healed_ns=fault.effective_ns)
+        return fault
 
     def asked_by_clients(self, fault: FaultRow) -> str | None:
         """Of a fault in the protocol: what it acts on, if only clients ask for it; else None."""
