@@ -29,6 +29,7 @@ class Client:
         self.counted: list[int] = []
         self.dated: list[int | None] = []  # ms from the attempt to the timestamp
         self.polls: list[float] = []
+        self.fatal: list[KafkaException] = []  # raised by the next polls
 
     def produce(
         self, topic: str, payload: bytes, key: bytes | None, partition: int, timestamp: int | None = None
@@ -45,6 +46,8 @@ class Client:
 
     def poll(self, timeout_s: float) -> int:
         self.polls.append(timeout_s)
+        if self.fatal:
+            raise self.fatal.pop()
         return 0
 
     def __len__(self) -> int:
@@ -148,6 +151,22 @@ def test_a_refused_message_has_failed(tmp_path: Path) -> None:
     sender.reports.flush()
     (row,) = rows_so_far(tmp_path / "evidence" / "sends")
     assert (row["outcome"], row["error"].split(":")[0]) == ("failed", "MSG_SIZE_TOO_LARGE")
+
+
+def test_messages_after_a_fatal_error_have_failed(tmp_path: Path) -> None:
+    """An idempotent client tells of it amid its callbacks, and refuses every message from then on. Its
+    process goes on, as that of a program that does not notice.
+    """
+    text = f"Fatal error: {KafkaError(45).str()}: sequence desynchronization"
+    first, *others = (KafkaException(KafkaError(KafkaError._FATAL, text, fatal=True)) for _ in range(101))
+    sender, client = sender_of(tmp_path, dict(zip(range(100, 200), others, strict=True)))
+    client.fatal = [first]
+    del first, others  # what holds an exception holds the frames that it passed
+    sender.send_all()
+    sender.finish()
+    assert list(sender.counts) == [200, 0, 100, 0, 0, 0]
+    errors = {row["error"].split(":")[0] for row in rows_so_far(tmp_path / "evidence" / "sends")}
+    assert errors == {"OUT_OF_ORDER_SEQUENCE_NUMBER"}
 
 
 def test_threshold_is_reported_at_the_exact_attempt(

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, as_completed, wait
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -243,7 +244,11 @@ class Sender(NumberedProducer[ProducerSpec]):
             self._flushed_at = now
 
     def poll(self, timeout_s: float) -> None:
-        self.client.poll(timeout_s)
+        """Runs callbacks. Ignores a fatal error, which the client raises amid them: it does so again at each
+        message (that one has failed) and at each transactional call.
+        """
+        with suppress(KafkaException):
+            self.client.poll(timeout_s)
 
 
 def connect_or_exit(sender: Sender) -> None:

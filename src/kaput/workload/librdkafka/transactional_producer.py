@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -65,11 +64,6 @@ class TransactionalSender(Sender):
         """Records the rejection, which breaks the transaction."""
         super().refused(seq, attempt_ns, error)
         self.broken = text_of(error.args[0])
-
-    def poll(self, timeout_s: float) -> None:
-        """As Sender.poll. Ignores a fatal error: the next transactional call raises it again."""
-        with suppress(KafkaException):
-            super().poll(timeout_s)
 
     def finish(self) -> None:
         """Ends the last transaction, and waits for every outcome."""
