@@ -18,7 +18,7 @@ from kaput.report.document import Cell, Table
 from kaput.report.junit import to_junit
 from kaput.report.run_report import to_html, to_markdown, to_text
 from kaput.report.sections import JudgedRun
-from kaput.report.sections.availability import outages, section, waited, waits_in_a_cell
+from kaput.report.sections.availability import load_warning, outages, section, waited, waits_in_a_cell
 from kaput.report.sections.clients import refusals
 from kaput.scenario.loader import load_builtin
 from kaput.scenario.model import Scenario
@@ -138,6 +138,17 @@ def test_shortfall_of_a_few_messages_is_none(stood_still: dict[str, Any]) -> Non
         text = "The load fell short: 0.04 of 0.24 messages a second (16.7 %) were sent, 0 acknowledged"
         sentences = outages(JudgedRun(Findings.model_validate(stood_still)))
         assert any(one.startswith(text) for one in sentences) == shown
+
+
+@pytest.mark.parametrize("acked", [0, 1])
+def test_one_acknowledgement_in_part_of_a_second_is_not_none(stood_still: dict[str, Any], acked: int) -> None:
+    """Only whole seconds count: without a fault the totals say whether anything was acknowledged."""
+    figures = {"asked_per_s": 0.25, "sent_per_s": 0.25, "reached_per_s": 0.0}
+    stood_still["claims"] = [{"kind": "load", "from_ns": 0, "to_ns": 11 * SECOND, "figures": figures}]
+    stood_still["faults"], stood_still["totals"]["acked"] = [], acked
+    warned = list(load_warning(Findings.model_validate(stood_still)))
+    text = "Acknowledgements fell behind the load: 0 of 0.25 messages a second (0.0 %)."
+    assert warned == ([] if acked else [text])
 
 
 def test_one_message_with_an_error_is_one(raw: dict[str, Any]) -> None:

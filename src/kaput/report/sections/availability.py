@@ -74,10 +74,12 @@ def load_warning(findings: Findings) -> Iterator[str]:
     and not only a few messages are missing; else, if it slumped for longer than it was silent.
     """
     before = " before the first fault" if any(fault.effective_ns for fault in findings.faults) else ""
+    nothing = not findings.totals.acked
     for claim in findings.claims:
         if claim.kind == "load":
             asked, sent, reached = (claim.figures[f"{what}_per_s"] for what in ("asked", "sent", "reached"))
-            few = (_FEW if reached else 1) * SECOND / max(1, (claim.to_ns or SECOND) - (claim.from_ns or 0))
+            most = _FEW if reached or not (before or nothing) else 1  # some may be in parts of seconds
+            few = most * SECOND / max(1, (claim.to_ns or SECOND) - (claim.from_ns or 0))
             if asked - sent > max(few, asked * (1 - ENOUGH)):
                 share = f"{number(sent)} of {number(asked)} messages a second ({percent(sent / asked)})"
                 yield f"The load fell short: {share} were sent, {number(reached)} acknowledged{before}."
