@@ -543,10 +543,11 @@ class Examiner:
         allowed: set[tuple[str, ...]] = {()}
         if drained and None not in drained.values():
             end, group = max((to or 0, group) for group, to in drained.items())
+            sampled = [s.at for s in self.groups.lag(group) if s.whole and s.at < effect.begin]
             for other in sorted(self.effects.all, key=lambda e: (e.asked, e.id)):
                 reaches = other.id != effect.id and self.groups.can_reach(other, group, end)
                 mine = {
-                    reaches and other.begin < end and max(over, other.begin) > effect.begin
+                    reaches and other.begin < end and max(over, other.begin) > max(sampled, default=0)
                     for over in self._over(other)
                 }
                 allowed = {(*one, other.id) if yes else one for one in allowed for yes in mine}

@@ -201,7 +201,7 @@ class Story:
             return set()
         found: set[Reason] = set()
         for member in state.isr:
-            fetches = self._can_fetch(member, state.leader, at) and not self.effects.is_booting(member, at)
+            fetches = self._can_fetch(member, state.leader, at) and not self._is_booting(member, at, end)
             if member != state.leader and (
                 not fetches or self._still_cut(member, state.leader, at, since, end)
             ):
@@ -213,6 +213,20 @@ class Story:
             waits = up < lowest and not self._eased(at, end)
             found.add(("raised", 0) if raised else ("few up", 0) if waits else ("few in sync", 0))
         return found
+
+    def _is_booting(self, member: int, at: int, end: int) -> bool:
+        """Whether a follower does not fetch yet: it may before it has registered, so then it did by the end,
+        unless it left first.
+        """
+        if not self.effects.is_booting(member, at):
+            return False
+        return not self.effects.is_booting(member, end) or self._leaves_next(member, at, end)
+
+    def _leaves_next(self, member: int, at: int, end: int) -> bool:
+        """Whether the next other ISR is without it."""
+        now = self.state(at).isr
+        nexts = (state.isr for when, state in self.states if at < when <= end and state.isr != now)
+        return member not in next(nexts, (member,))
 
     def _min_isr(self, leader: int, at: int) -> int:
         return self.effects.min_isr(self.place, leader, at, self.reading.set_by)
@@ -238,9 +252,7 @@ class Story:
 
     def _still_cut(self, member: int, leader: int, at: int, since: int, end: int) -> bool:
         """Whether a cut between them was healed in the silence, and its next ISR is without the member."""
-        now = self.state(at).isr
-        nexts = (state.isr for when, state in self.states if at < when <= end and state.isr != now)
-        left = member not in next(nexts, (member,))
+        left = self._leaves_next(member, at, end)
         ends = [(e, end) for e in self.effects.all for end in (e.healed, *(up for up, _ in e.works))]
         over = [e for e, end in ends if since < end <= at]
         return left and any(self.effects.cuts(e, member, leader) for e in over)

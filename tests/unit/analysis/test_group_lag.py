@@ -219,6 +219,17 @@ def test_a_fault_elsewhere_neither_ends_nor_shares_a_backlog(tmp_path: Path) -> 
     assert (of_pause.backlog_drained_ms, of_pause.backlog_shared_with) == (5_000, ["2-kill"])
 
 
+@pytest.mark.parametrize(("sampled_ms", "shared"), [(9_000, []), (8_000, ["2-stop"])])
+def test_what_an_earlier_fault_left_counts_until_a_sample_shows_it(
+    sampled_ms: int, shared: list[str], tmp_path: Path
+) -> None:
+    """A coordinator that does not answer yet leaves no sample between the two."""
+    history = _paused_follower({5_000: 3, sampled_ms: 3, 11_000: 100, 15_000: 3})
+    history.fault(2, 7_000, 8_500, id="2-stop", fault="stop")
+    (of_pause,) = (one for one in judged(history, tmp_path).faults if one.fault == "pause")
+    assert (of_pause.backlog_drained_ms, of_pause.backlog_shared_with) == (5_000, shared)
+
+
 @pytest.mark.parametrize(("healed_ms", "drained"), [(10_900, 5_000), (11_000, 5_000), (10_800, None)])
 def test_a_backlog_begins_before_the_end_of_recovery(
     healed_ms: int, drained: float | None, tmp_path: Path

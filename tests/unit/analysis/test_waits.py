@@ -817,6 +817,22 @@ def test_follower_that_is_back_and_leaves_the_isr_had_not_fetched_again() -> Non
     assert story.ended_by == "isr" and not needs_heal(story.waits)
 
 
+def test_follower_that_is_back_may_fetch_before_it_is_unfenced() -> None:
+    """The controller takes its last process for alive, and lets it register only once that is over."""
+    history = _broker(_led().fault(2, 5_000, 9_000, fault="kill", id="1-kill"), 2, 5, 9)
+    history.led(None, None, 13_000, [1, 3], kind="isr")
+    history.add("cluster_events", kind="unfenced", broker=2, at_ns=at(14_000), source="t")
+    assert _waits(_story(history, 5.1, 11.5)) == [("heal", 5.1, 9.0), ("client", 9.0, 11.5)]
+    assert _waits(_story(history, 5.1, 13.5)) == [("isr", 5.1, 13.0), ("client", 13.0, 13.5)]
+
+
+def test_broker_that_died_by_itself_may_fetch_before_it_is_unfenced() -> None:
+    """Likewise."""
+    history = _broker(_led(), 2, 5, 9)
+    history.add("cluster_events", kind="unfenced", broker=2, at_ns=at(14_000), source="t")
+    assert _waits(_story(history, 5.1, 11.5)) == [("heal", 5.1, 9.0), ("client", 9.0, 11.5)]
+
+
 def test_leader_that_is_elected_before_it_is_unfenced_is_waited_for() -> None:
     """The controller took its last process for alive; only the second election is of one that serves."""
     history = _broker(_led(isr=(1, 2)).fault(2, 5_000, 9_500, fault="kill", id="1-kill"), 2, 5, 9)

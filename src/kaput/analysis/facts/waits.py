@@ -317,17 +317,26 @@ class _Walk:
         return False
 
     def _between(self, leader: int, broker: int, at_ns: int, stage: Stage) -> list[Hindrance]:
-        """What keeps a replica from fetching from the leader; one whose process has started is up."""
+        """What keeps a replica from fetching from the leader; one whose process has started is up. It may
+        fetch before it is unfenced: if the silence ended sooner, it did, unless it leaves the ISR first.
+        """
         both = [*self._hindering(leader, at_ns, stage), *self._hindering(broker, at_ns, stage)]
-        starting = stage != Stage.TOO_FEW_UP
-        return [one for one in both if one.separates(leader, broker) and (starting or one.how != "starting")]
+        apart = [one for one in both if one.separates(leader, broker)]
+        if stage == Stage.TOO_FEW_UP:
+            return [one for one in apart if one.how != "starting"]
+        leaves = self._leaves_next(broker, at_ns)
+        return [one for one in apart if one.how != "starting" or leaves or one.to_ns <= self.to_ns]
+
+    def _leaves_next(self, member: int, at_ns: int) -> bool:
+        """Whether the next ISR within the silence is without it: it had not fetched again."""
+        later = (one.isr for at, one in self.changes if at_ns < at <= self.to_ns and one.isr is not None)
+        return member not in next(later, (member,))
 
     def _still_cut(self, leader: int, member: int, at_ns: int) -> list[Hindrance]:
         """The healed cuts between a leader and a member of its ISR that leaves it next, within the silence:
-        it had not fetched again (connections of TCP take a while to be there again).
+        connections of TCP take a while to be there again.
         """
-        later = (one.isr for at, one in self.changes if at_ns < at <= self.to_ns and one.isr is not None)
-        if member in next(later, (member,)):
+        if not self._leaves_next(member, at_ns):
             return []
         both = [one for broker in (leader, member) for one in self.record.serving.hindrances.get(broker, ())]
         return [

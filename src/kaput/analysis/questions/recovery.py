@@ -216,21 +216,22 @@ def can_reach(given: Inputs, fault: FaultRow, group: str, to_ns: int) -> bool:
 
 def _sharing(run: Run, fault: FaultRow, backlogs: Mapping[str, Backlog]) -> list[str]:
     """Other faults that can reach the group that drained last, took effect before that, and were not over
-    when this one took effect: a broker is back with the ISRs.
+    when it was last sampled before this one: a broker is back with the ISRs.
     """
     since, to_ns = fault.effective_ns, _drained_ns(list(backlogs.values()))
     if since is None or to_ns is None:
         return []
     last = max(backlogs, key=lambda group: backlogs[group].to_ns or FOREVER_NS)
+    sampled_ns = max(
+        (one.at_ns for one in run.given.lags[last] if one.whole and one.at_ns < since), default=0
+    )
     return [
         other.fault.id
         for other in run.reaches
         if other.fault.id != fault.id
         and can_reach(run.given, other.fault, last, to_ns)
         and (at_ns := other.fault.effective_ns or 0) < to_ns
-        and (
-            other.fault.healed_ns is None or max(other.fault.healed_ns, other.restored_ns or 0, at_ns) > since
-        )
+        and max(other.fault.healed_ns or FOREVER_NS, other.restored_ns or 0, at_ns) > sampled_ns
     ]
 
 
