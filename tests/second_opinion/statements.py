@@ -307,7 +307,8 @@ class Statements:
             if one[name] is not None:
                 yield one_of(f"{words}: {name}", one[name], {e["at_ns"] for e in events})
         if one["first_record_ns"] is not None:
-            since = {self.tables.place(e): e["at_ns"] for e in mine["assigned_ns"]}
+            last = max((e["at_ns"] for e in mine["assigned_ns"]), default=0)
+            since = {self.tables.place(e): last for e in mine["assigned_ns"] if e["at_ns"] == last}
             times = [
                 d["polled_ns"]
                 for d in self.tables.rows("deliveries")

@@ -375,7 +375,7 @@ class Handover(FindingsPart):
     assigned_ns: int | None = None
     """When it was last assigned one; null if it was assigned none."""
     first_record_ns: int | None = None
-    """Its first record of a partition that it was assigned; null without one."""
+    """Its first record of a partition that it was assigned then; null without one."""
 
 
 class RebalanceFindings(FindingsPart):

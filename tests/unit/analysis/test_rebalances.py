@@ -53,6 +53,16 @@ def test_member_join_triggers_a_rebalance(tmp_path: Path) -> None:
     ]
 
 
+def test_first_record_of_a_member_comes_after_its_last_assignment(tmp_path: Path) -> None:
+    """It had the partition for a moment before, in the same rebalance."""
+    history = _group().event("revoked", 5_000, partition=0)
+    history.event("assigned", 5_500, 0, member="m2").handed(1, 0, 1, 5_600, member="m2")
+    history.event("revoked", 5_700, partition=0, member="m2")
+    history.event("assigned", 6_000, 0, member="m2").handed(2, 0, 2, 6_100, member="m2")
+    _, given = judged(history, tmp_path).rebalances[1].handovers
+    assert (given.revoked_ns, given.assigned_ns, given.first_record_ns) == (at(5_700), at(6_000), at(6_100))
+
+
 def test_member_that_joined_soon_after_a_rebalance_triggers_the_next_one(tmp_path: Path) -> None:
     """It may have been part of the first, with nothing for it; in the second it is assigned a partition."""
     history = _group().event("joined", 900, member="m2", **NOBODYS).event("revoked", 2_700, partition=0)

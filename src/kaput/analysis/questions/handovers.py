@@ -5,9 +5,9 @@ rebalance assigned their partition (and before it was assigned again), and had b
 Without what the group had committed by then, which has another reason, such as a seek. None in share groups,
 whose records may go to any member.
 
-First record: the first that a member received of a partition that a rebalance assigned to it. Resumed: when
-the last partition that had an owner before was read again: the first record from it that its new owner
-received.
+First record: the first that a member received of a partition that a rebalance assigned to it the last time.
+Resumed: when the last partition that had an owner before was read again: the first record from it that its
+new owner received.
 """
 
 from __future__ import annotations
@@ -57,16 +57,18 @@ class Handovers(Question):
             for one in run.rebalances.handovers
         ]
         handovers = pl.DataFrame(rows, schema=none(*_HANDOVERS).schema, orient="row").unique()
-        return replace(self, handovers=handovers)
+        last = pl.col("assigned_ns") == pl.col("assigned_ns").max().over("rebalance", "member")
+        return replace(self, handovers=handovers.with_columns(last=last))
 
     def of_places(self, places: Places) -> Iterator[Find]:
         if places.delivered_again.height:
             again = redelivered(places.delivered_again, self.handovers, places.committed)
             yield SumPart("redelivered", again)
-        # The first record of each member after each rebalance, and of each partition that was owned before.
+        # The first record of each member after its last assignment in each rebalance, and of each partition
+        # that was owned before.
         owned = places.deliveries.filter("owns").join(self.handovers, on=[*_ASSIGNMENT, "member"])
         first = owned.rename({"polled_ns_first": "at_ns"})
-        yield SumPart("first_records", first)
+        yield SumPart("first_records", first.filter("last"))
         yield SumPart("resumed", first.filter(again=1))
 
     def report(self, run: Run) -> Iterator[Reported]:
