@@ -52,6 +52,7 @@ class FakeMember(FakeNode):
     seek_report: FakeSeekReport | None = None
     joined_ns: int | None = None
     last_error: str = ""
+    fenced: str = ""
     recorded: list[tuple[dict[TopicPartition, int], int]] = field(default_factory=list)
     passed: list[tuple[dict[TopicPartition, tuple[int, int]], int]] = field(default_factory=list)
 

@@ -109,7 +109,10 @@ def assert_read_again_from_where_they_went(result: Result) -> None:
 
 
 def test_members_of_both_protocols_share_a_group(kaput: Kaput, tmp_path: Path) -> None:
-    """They are started at once; the coordinator cannot convert a group that has assigned nothing yet."""
+    """They are started at once; the coordinator cannot convert a group that has assigned nothing yet.
+    And of two members with one group.instance.id, the earlier is fenced, or the later is refused.
+    """
+    same = "static: true, member-config: {{2: {{group.instance.id: {0}-member-1}}}}"
     scenario = tmp_path / "both.yaml"
     scenario.write_text(
         "version: 1\ntitle: Both protocols\ncluster: {brokers: 1}\n"
@@ -119,7 +122,10 @@ def test_members_of_both_protocols_share_a_group(kaput: Kaput, tmp_path: Path) -
         "  groups:\n"
         "    - {id: billing, topics: [orders], members: 3, consumer-members: 1}\n"
         "    - {id: auto, topics: [orders], commit: auto, config: {auto.commit.interval.ms: 100}}\n"
+        f"    - {{id: classic, topics: [orders], members: 2, {same.format('classic')}}}\n"
+        f"    - {{id: consumer, topics: [orders], type: consumer, {same.format('consumer')}}}\n"
         "faults:\n"
+        "  - {at: {message: 200}, fault: join, target: member 2 of consumer}\n"
         "  - {at: {message: 400}, fault: seek, target: members of billing, back: 20}\n"
         "  - {at: {message: 400}, fault: seek, target: member 1 of auto}\n"
     )
@@ -127,6 +133,9 @@ def test_members_of_both_protocols_share_a_group(kaput: Kaput, tmp_path: Path) -
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     assert_read_again_from_where_they_went(result)
     assert {row["member"] for row in result.rows("deliveries")} == {"member-1", "member-2", "member-3"}
+    fenced = "member {} of {} was {}: member {} has the same group.instance.id."
+    expected = {fenced.format(2, "consumer", "refused", 1)}
+    assert expected | {fenced.format(1, "classic", "fenced", 2)} == set(result.findings["notes"])
     asked = {row["api"] for row in result.rows("requests") if "billing" in str(row["client_id"])}
     assert {"JoinGroup", "ConsumerGroupHeartbeat"} <= asked
 

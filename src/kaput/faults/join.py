@@ -13,7 +13,9 @@ _STOP_S = 60.0
 
 
 class Join(MemberFault):
-    """Proof: the new member's process runs and has joined the group, perhaps without a partition."""
+    """Proof: the new member's process runs and has joined the group, perhaps without a partition; or the
+    group has refused it, since another member has its group.instance.id.
+    """
 
     name = "join"
 
@@ -32,17 +34,25 @@ class Join(MemberFault):
             member.start()
         self.wait(lambda: self._are_ready() or not all(member.running for member in self._new))
         if not self._are_ready():
-            return Effect(None, False, outside(self._new, f"{ms(started, now_ns())} after its start"))
+            return self._refused(f"{ms(started, now_ns())} after its start")
         joined = joined_ns(self._new)
         self._pids = {member.id: member.pid for member in self._new}
         return Effect(joined, True, f"{name_all(self._new)}: joined after {ms(started, joined)}")
+
+    def _refused(self, when: str) -> Effect:
+        """That the new members have not joined: the effect, if their group.instance.id is why."""
+        fenced = [member.fenced for member in self._new]
+        if not all(fenced):
+            return Effect(None, False, outside(self._new, when))
+        self._new = []
+        return Effect(now_ns(), True, f"{'; '.join(fenced)}, {when}")
 
     def _are_ready(self) -> bool:
         return all(member.running and member.ready for member in self._new)
 
     def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
-        if effect.effective_ns is None and not self._new:
-            return now_ns(), effect
+        if not self._new:
+            return (now_ns() if self.lasts or effect.effective_ns is None else effect.effective_ns), effect
         most = max((len(places) for member in self._new for _, places in list(member.owned)), default=0)
         owned = f"it owned up to {plural(most, 'partition')}" if most else "it owned no partition"
         owned += "; " if self.lasts else " so far; "

@@ -132,6 +132,10 @@ class Member(ProcessTarget, Protocol):
         """Its current partitions."""
 
     @property
+    def fenced(self) -> str:
+        """That its process was fenced or refused for its group.instance.id, as a sentence; else empty."""
+
+    @property
     def last_error(self) -> str:
         """The last error that its client reported since its start, if any; members of share groups, and
         those that are not librdkafka's, report none.

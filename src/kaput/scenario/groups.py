@@ -274,10 +274,6 @@ class Group(Block):
             if path[-1] in config and path[-1] not in reported:
                 reported.add(path[-1])
                 yield path[1:], text
-        rivals = [n for n in self.same_instance(number) if max(n, number) <= self.members]
-        if rivals and "consumer" in (member.type, self.as_member(rivals[0]).type) and INSTANCE in config:
-            why = "a group of type consumer refuses the later of two"
-            yield (INSTANCE,), f"member {rivals[0]} has it, too, and {why}; let a step join add one of them"
         for name in config:
             if name in _OF_THE_GROUP and name not in reported:
                 yield (name,), f"it is the same for the whole group; write it into {_OF_THE_GROUP[name]}"

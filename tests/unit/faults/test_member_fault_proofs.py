@@ -39,6 +39,25 @@ def test_join_proof_of_a_member_that_joins_and_leaves() -> None:
     assert after.proof == f"{effect.proof}; it owned up to 1 partition; it left again"
 
 
+class Rival(FakeMember):
+    """Another member has its group.instance.id: its group refuses it as soon as it is started."""
+
+    def start(self) -> None:
+        self.fenced = f"{self.title} was refused: member 1 has the same group.instance.id"
+
+
+@pytest.mark.parametrize("lasts", [True, False])
+def test_new_member_that_is_refused_for_its_instance_id_is_effective(lasts: bool) -> None:
+    """Whoever lets it join wants to know."""
+    groups = FakeGroups()
+    groups.made.append(Rival(4, running=False, groups=groups))
+    fault, new, effect = joined(groups, lasts)
+    said(rf"member 4 of billing was refused: .* group.instance.id, {MS} ms after its start", effect)
+    healed, after = fault.heal([new], effect)  # type: ignore[list-item]
+    assert effect.confirmed and after == effect and healed is not None
+    assert (healed == effect.effective_ns) != lasts
+
+
 def test_new_member_without_partitions_is_effective() -> None:
     """Of a group that has no partition for it."""
     groups = FakeGroups()

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
+from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
@@ -141,22 +142,30 @@ def _printing(owner: Owner, folder: Path, lines: str, on_message: OnMessage) -> 
     return launch
 
 
-@pytest.mark.parametrize("shares_instance", [True, False])
+@pytest.mark.parametrize("code", [82, 111])
+@pytest.mark.parametrize("why", ["member 2 has the same group.instance.id", ""])
 def test_member_that_is_fenced_is_no_trouble_if_the_scenario_asks_for_it(
-    owner: Owner, tmp_path: Path, shares_instance: bool
+    owner: Owner, tmp_path: Path, code: int, why: str
 ) -> None:
-    """Two members have the same group.instance.id: that the earlier one ends is what the run shows."""
+    """Two members have the same group.instance.id: that one of them ends is what the run shows."""
     fenced = text_of(
-        KafkaError(KafkaError._FATAL, f"Fatal error: {KafkaError(82).str()}: OffsetCommit failed: x")
+        KafkaError(KafkaError._FATAL, f"Fatal error: {KafkaError(code).str()}: OffsetCommit failed: x")
     )
-    assert fenced.startswith("FENCED_INSTANCE_ID: Broker: Static consumer fenced")
+    assert fenced.startswith(f"{KafkaError(code).name()}: Broker: ")
     lines = json.dumps({"kind": "trouble", "message": fenced}) + '\n{"kind": "done"}'
     launch = _printing(owner, tmp_path, lines, lambda _: None)
-    slot = MemberSlot(tmp_path, "billing", 1, launch, shares_instance=shares_instance)
+    slot = MemberSlot(tmp_path, "billing", 1, launch, why_fenced=lambda: why)
     slot.start()
     assert eventually(lambda: not slot.running)
-    ended = [f"member-1 ended on its own (exit status 0): {fenced}"]
-    assert (slot.unexpected_ends(), slot.fencings) == (([], ended) if shares_instance else (ended, []))
+    ended = f"member-1 ended on its own (exit status 0): {fenced}"
+    noted = f"member 1 of billing was {'fenced' if code == 82 else 'refused'}: {why}"
+    if why:
+        slot.await_ready(0)
+        assert (slot.unexpected_ends(), slot.fencings, slot.fenced) == ([], [noted], noted)
+    else:
+        with pytest.raises(LabError, match="ended on its own"):
+            slot.await_ready(0)
+        assert (slot.unexpected_ends(), slot.fencings, slot.fenced) == ([ended], [], "")
 
 
 def test_output_read_after_the_process_end_counts(owner: Owner, tmp_path: Path) -> None:

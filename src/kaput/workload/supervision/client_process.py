@@ -35,7 +35,9 @@ from kaput.workload.client_spec import Instruction, file_name, write_spec
 READY_TIMEOUT_S = 120
 _OUTPUT_S = 10.0  # the longest to wait for the end of its output: a stray child may hold the pipe open
 _POLL_S = 0.001
-_FENCED = re.compile("FENCED_INSTANCE_ID|same group.instance.id")  # librdkafka's words, and Java's
+# A static member that may not go on, and one that may not join: in librdkafka's words, and Java's.
+INSTANCE_ERRORS = {"FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID"}
+_FENCED = re.compile("(FENCED_INSTANCE_ID|same group.instance.id)|UNRELEASED_INSTANCE_ID|ID is still used")
 MOVES = ("held", "moved", "began")
 _FULL_BYTES = 1 << 16  # with less free space a disk counts as full
 # Handles a client's message: its `kind` and other fields (client_spec.py: ClientMessage).
@@ -277,16 +279,16 @@ class MemberSlot(PausableProcess):
         number: int,
         launch: Launch,
         cluster: str | None = None,
-        shares_instance: bool = False,
+        why_fenced: Callable[[], str] = str,
     ) -> None:
         self.group, self.id, self.cluster = group, number, cluster
-        self._shares_instance = shares_instance
+        self._why_fenced = why_fenced
         self._folder, self._launch = folder, launch
         self._clients: list[ClientProcess] = []
         self._intended = True
         self.troubles: list[str] = []
         self.fencings: list[str] = []
-        """Of its processes that a member with the same group.instance.id fenced, as the scenario asks."""
+        """Of its processes that were fenced or refused for their group.instance.id, as the scenario asks."""
         self.owned: list[tuple[int, frozenset[TopicPartition]]] = []
         """Its partitions from each time (ns) on, in order of time; none of a member of a share group."""
         self.pace_report: MemberPace | None = None
@@ -400,6 +402,20 @@ class MemberSlot(PausableProcess):
         """Makes it go there in each of its partitions; the answer arrives in `seek_report`."""
         self.client.send("seek", **goal._asdict())
 
+    def await_ready(self, limit: float) -> None:
+        """As of its client; a member that is fenced before it is ready is not waited for."""
+        try:
+            self.client.await_ready(limit)
+        except LabError:
+            if not self.fenced:
+                raise
+
+    @property
+    def fenced(self) -> str:
+        """That its process was fenced or refused, if it was."""
+        self._note_end()
+        return self.fencings[-1] if self.fencings and not self.running else ""
+
     def unexpected_ends(self) -> list[str]:
         """Sentences about its processes that ended on their own."""
         self._note_end()
@@ -409,9 +425,12 @@ class MemberSlot(PausableProcess):
         if not self._clients or self._intended or self.running:
             return
         if not self.client.has_reported("done") or self.client.trouble:
-            fenced = self._shares_instance and _FENCED.search(self.client.trouble or "") is not None
-            (self.fencings if fenced else self.troubles).append(self.client.ended())
             self._intended = True
+            found = _FENCED.search(self.client.trouble or "")
+            if found and (why := self._why_fenced()):
+                self.fencings.append(f"{self.title} was {'fenced' if found[1] else 'refused'}: {why}")
+            else:
+                self.troubles.append(self.client.ended())
 
     def _started(self) -> ClientProcess:
         return self.client

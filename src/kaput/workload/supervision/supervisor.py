@@ -25,6 +25,8 @@ from kaput.errors import LabError
 from kaput.evidence.folder import RunFolder
 from kaput.processes.ownership import Owner
 from kaput.processes.pausable import PausableProcess
+from kaput.scenario.fault_kinds import ProtocolOptions
+from kaput.scenario.groups import INSTANCE
 from kaput.scenario.model import Group, Scenario
 from kaput.workload.client_spec import Instruction
 from kaput.workload.counters import FIELDS, Counters
@@ -32,6 +34,7 @@ from kaput.workload.java.command_lines import JavaTools
 from kaput.workload.librdkafka.versions import environment
 from kaput.workload.moving import Destination, Hold
 from kaput.workload.supervision.client_process import (
+    INSTANCE_ERRORS,
     READY_TIMEOUT_S,
     ClientProcess,
     MemberSlot,
@@ -212,8 +215,10 @@ class Supervisor:
             self.producers.append(self._start(launch, self._on_message))
             self._by_number.update(dict.fromkeys(numbers, self.producers[-1]))
         limit = time.monotonic() + READY_TIMEOUT_S
-        for client in self.producers + [slot.client for slot in self.members]:
+        for client in self.producers:
             client.await_ready(limit)
+        for slot in self.members:
+            slot.await_ready(limit)
 
     def _start_group(self, group: Group) -> None:
         """Starts its members. Those of the protocol of type consumer join when the group has assigned its
@@ -226,7 +231,7 @@ class Supervisor:
         if group.consumer_members is not None:
             limit = time.monotonic() + READY_TIMEOUT_S
             for slot in slots[:first]:
-                slot.client.await_ready(limit)
+                slot.await_ready(limit)
         for slot in slots[first:]:
             slot.start()
 
@@ -248,9 +253,24 @@ class Supervisor:
             def launch(number: int, name: str, on_message: OnMessage) -> ClientProcess:
                 return self._start(self._plan.member(spec, number, name), on_message)
 
-            shares = bool(spec.same_instance(number))
-            self.members.append(MemberSlot(self._folder.path, group, number, launch, spec.cluster, shares))
-            return self.members[-1]
+            def why_fenced() -> str:
+                return self._why_fenced(spec, number)
+
+            slot = MemberSlot(self._folder.path, group, number, launch, spec.cluster, why_fenced)
+            self.members.append(slot)
+            return slot
+
+    def _why_fenced(self, group: Group, number: int) -> str:
+        """`member 2 has the same group.instance.id`; empty if nothing in the scenario fences it."""
+        others, why = group.same_instance(number), list[str]()
+        started = [str(slot.id) for slot in self.members_of(group.id) if slot.clients and slot.id in others]
+        if started:
+            who = "member {} has" if len(started) == 1 else "members {} have"
+            why.append(f"{who.format(' and '.join(started))} the same {INSTANCE}")
+        for options in (step.options for step in self._scenario.faults):
+            if isinstance(options, ProtocolOptions) and options.error in INSTANCE_ERRORS:
+                why.append(f"a step answers {options.api} with {options.error}")
+        return ", and ".join(dict.fromkeys(why))
 
     def members_of(self, group: str) -> list[MemberSlot]:
         """All slots of that group, by number; some may have no process now."""
