@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from second_opinion.answers import NOT_DECIDABLE, Opinion, equal, one_of
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from second_opinion.opinion import Examiner
 
 MOVES = ("move-producers", "move-groups", "fail-back")
-PERMITTED_IF_MISSING = ("not-retained", "after-end", "deleted", "unexplained", "stopped", "fault", "behind")
+PERMITTED_IF_MISSING = (
+    *("not-retained", "after-end", "deleted", "unexplained", "maybe-removed", "stopped", "fault", "behind"),
+)
 
 
 class Copies:
@@ -81,12 +83,17 @@ class Copies:
         counts: dict[str, list[Row]] = defaultdict(list)
         for send in self.tables.rows("sends"):
             if send["outcome"] == "acked" and self._is_copied(spec, send):
-                counts[self._fate(row, spec, send, events, ended_ns, ended)].append(send)
+                fate = self._fate(row, spec, send, events, ended_ns, ended)
+                removed = self._removed_there(row, spec, send) if fate in PERMITTED_IF_MISSING else None
+                if removed == "removed" or (removed and fate in ("unexplained", "behind")):
+                    fate = removed
+                counts[fate].append(send)
         counts.pop("none", None)
         missing = {cause: len(mine) for cause, mine in counts.items() if cause in PERMITTED_IF_MISSING}
         total = sum(len(mine) for mine in counts.values())
         yield one_of(f"{words}: acknowledged", row["acknowledged"], {total})
         yield one_of(f"{words}: mirrored", row["mirrored"], {len(counts["mirrored"])})
+        yield one_of(f"{words}: removed", row["removed"], {len(counts["removed"])})
         yield one_of(f"{words}: unmirrored", row["unmirrored"], {sum(missing.values())})
         yield one_of(
             f"{words}: causes", tuple(sorted(row["causes"].items())), {tuple(sorted(missing.items()))}
@@ -224,6 +231,75 @@ class Copies:
             return ended
         broken = [f for f in self.tables.rows("faults") if f["bit"] and f["effective_ns"] is not None]
         return "fault" if any(f["fault"] != "noop" for f in broken) else "behind"
+
+    def _removed_there(self, row: Row, spec: Row, send: Row) -> str | None:
+        """`removed`: the target has removed it as configured; `maybe-removed`: it may have."""
+        source, offset = self._in_source(send)
+        if source is None:
+            return None
+        topic = source.topic if spec.get("policy") != "default" else f"{row['source']}.{source.topic}"
+        there = Place(row["target"], topic, source.partition)
+        latest, newest, lowest, own = self._left_there(source, there)
+        key, known = self._key(send)
+        if offset is None:
+            later = newest.get((key, send["producer"]), -1) > send["seq"]
+        else:
+            later = latest.get(key, -1) > offset
+        mine = self.tables.topic_spec(there.cluster, topic) or self.tables.topic_spec(
+            source.cluster, source.topic
+        )
+        policy = (mine.get("config") or {}).get("cleanup.policy")
+        compacted = "compact" in str(policy or self.tables.setting(there, "cleanup.policy", "delete"))
+        begins_later = ((self.tables.ends.get(there) or {}).get("start_offset") or 0) > 0
+        trimmed = begins_later and (offset is None or lowest is None or offset < lowest)
+        handed = (row["target"], send["producer"], send["seq"]) in self._handed
+        if (compacted and key is not None and later) or (trimmed and handed):
+            return "removed"
+        return "maybe-removed" if trimmed or (compacted and (not known or key in own)) else None
+
+    @cache  # noqa: B019
+    def _left_there(
+        self, source: Place, there: Place
+    ) -> tuple[dict[int, int], dict[tuple[int | None, int], int], int | None, set[int]]:
+        """What a partition has of another: by key the last offset there, by key and producer the last number,
+        and the lowest offset; the keys of what it has of its own cluster.
+        """
+        latest: dict[int, int] = {}
+        newest: dict[tuple[int | None, int], int] = {}
+        lowest, own = None, set()
+        for send in self.tables.rows("sends"):
+            records = [r for r in self._copies(send) if self.tables.place(r) == there]
+            if all(r.get("visible") is False for r in records):
+                continue
+            (place, offset), (key, _) = self._in_source(send), self._key(send)
+            if send["cluster"] == there.cluster and key is not None:
+                own.add(key)
+            if place != source:
+                continue
+            newest[key, send["producer"]] = max(newest.get((key, send["producer"]), -1), send["seq"])
+            if offset is not None:
+                lowest = offset if lowest is None else min(lowest, offset)
+                if key is not None:
+                    latest[key] = max(latest.get(key, -1), offset)
+        return latest, newest, lowest, own
+
+    def _in_source(self, send: Row) -> tuple[Place | None, int | None]:
+        """Where a message is in its own cluster, else where it was acknowledged."""
+        first = next((one for one in self._firsts(send) if one is not None), None)
+        return (self.tables.place(send), send["offset"]) if first is None else first
+
+    def _key(self, send: Row) -> tuple[int | None, bool]:
+        """The number of its key, none without one; and whether it is known."""
+        key = self.tables.producer_specs.get(send["producer"], {}).get("key", "none")
+        words = {"none": None, "producer": send["producer"], "seq": send["seq"]}
+        number = words[key] if isinstance(key, str) else send["seq"] % key
+        return number, send["producer"] in self.tables.producer_specs
+
+    @cached_property
+    def _handed(self) -> set[tuple[str | None, int, int]]:
+        """Cluster and message of each delivery."""
+        rows = self.tables.rows("deliveries")
+        return {(d["cluster"], d["producer"], d["seq"]) for d in rows if d["intact"] and d["seq"] is not None}
 
     def _gone_for_sure(self, send: Row) -> bool:
         """Of a message that no reader at home is given: whether it was promised to be there, and is not."""

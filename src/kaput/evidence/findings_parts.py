@@ -483,8 +483,10 @@ class MirrorFindings(FindingsPart):
     """Messages that were acknowledged in the source, in those topics."""
     mirrored: int
     """Of these, in the target."""
+    removed: int = 0
+    """Of these, not in the target, whose topic removed them as configured (compaction, retention)."""
     unmirrored: int
-    """Of these, not in the target, which was read to its end."""
+    """Of these, not in the target otherwise, which was read to its end."""
     causes: dict[str, int] = {}
     """Of unmirrored ones: how many by cause."""
     unmirrored_since_ns: int | None = None

@@ -237,6 +237,66 @@ def test_records_after_the_mirror_ended_are_not_blamed_on_deletion(tmp_path: Pat
     assert _one(findings, "unmirrored").causes == {"deleted": 2, "after-end": 1}
 
 
+def _compacted(*copies: int, key: int | str = 2, policy: str = "compact") -> History:
+    """Of four messages with two keys in turn, dc1 has the last two, and dc2 those `copies`."""
+    history = sent_and_mirrored(two_clusters(), *copies, sent=4)
+    history.topics[0]["config"], history.producers[0]["key"] = {"cleanup.policy": policy}, key
+    log = history.rows["log"]
+    history.rows["log"] = [r for r in log if r["cluster"] == "dc2" or r["offset"] >= 2]
+    history.drained = {"dc1->dc2": True}
+    return history.mirrored("drained", 40, source_offset=4)
+
+
+@pytest.mark.parametrize(
+    ("history", "removed", "causes"),
+    [
+        (_compacted(2, 3), 2, {}),
+        (_compacted(3), 1, {"not-retained": 1, "unexplained": 1}),
+        (_compacted(1, 2), 1, {"unexplained": 1}),
+        (_compacted(3, key="seq"), 0, {"not-retained": 2, "unexplained": 1}),
+        (_compacted(2, 3, policy="delete"), 0, {"not-retained": 2}),
+        (
+            _compacted(3).sent(0, 4, 4, **THERE).stored(4, 0, 4, **THERE),
+            1,
+            {"not-retained": 1, "maybe-removed": 1},
+        ),
+    ],
+    ids=[
+        "all",
+        "the last of a key",
+        "an earlier one",
+        "keys of their own",
+        "not compacted",
+        "an own later one",
+    ],
+)
+def test_what_the_target_compacted_is_not_unmirrored(
+    history: History, removed: int, causes: dict[str, int], tmp_path: Path
+) -> None:
+    """A later message of the same key is there; the last one of a key has to be."""
+    findings = _judged(history, tmp_path)
+    (mirror,) = findings.mirrors
+    assert (mirror.removed, mirror.causes, mirror.rpo_messages) == (removed, causes, sum(causes.values()))
+    assert mirror.acknowledged == mirror.mirrored + mirror.removed + mirror.unmirrored
+    assert findings.verdict == ("violated" if "unexplained" in causes else findings.verdict)
+
+
+def test_what_the_retention_of_the_target_removed_is_not_unmirrored(tmp_path: Path) -> None:
+    """Its log begins later than the source's: a group had message 1 there; of message 2 it is not known."""
+    history = sent_and_mirrored(two_clusters(groups=["billing"]), sent=5)
+    history.groups, history.drained = {"billing": True}, {"dc1->dc2": True}
+    history.stored(3, 0, 3, **THERE).stored(4, 0, 4, **THERE).mirrored("drained", 40, source_offset=5)
+    for seq in (0, 1, 3, 4):
+        history.handed(seq, 0, seq, 10 + seq, **THERE)
+    history.read_to_end()
+    for row in history.rows["end_offsets"]:
+        row["start_offset"] = 3 if row["cluster"] == "dc2" else 0
+    findings = analyse(check(history.write(tmp_path)), InProcess())
+    (mirror,) = findings.mirrors
+    assert (mirror.mirrored, mirror.removed, mirror.causes) == (2, 2, {"maybe-removed": 1})
+    assert _one(findings, "unmirrored").unclear == 1
+
+
 def _failed_back(**mirror: Any) -> History:
     """dc1 acknowledged three messages, of which dc2 has the first; the group had read that, went to dc2, and
     came back behind all three, at a fourth, which was sent to dc2 and copied back.

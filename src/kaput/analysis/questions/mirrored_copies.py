@@ -73,7 +73,12 @@ def twice(others: pl.DataFrame, stretches: pl.DataFrame, names: Names) -> pl.Dat
     return more.with_columns(source=cluster_of(pl.col("home_topic")), target=cluster_of(pl.col("topic")))
 
 
-MIRRORED = {**dict.fromkeys((*RECORD, "n", "first_place", "first_offset"), pl.Int64), "mirrored": pl.Boolean}
+IN_SOURCE = {
+    "source_place": pl.coalesce("first_place", "place"),
+    "source_offset": pl.coalesce("first_offset", "offset"),
+}
+_WHERE = ("first_place", "first_offset", "source_place", "source_offset")
+MIRRORED = {**dict.fromkeys((*RECORD, "n", *_WHERE), pl.Int64), "mirrored": pl.Boolean}
 
 
 class MirrorOrder(Question):
@@ -97,12 +102,14 @@ class MirrorOrder(Question):
     shown_by = RECORD
 
     def of_messages(self, messages: Messages) -> Iterator[Find]:
-        """Passes on copies that are not at home, with the place and offset of the first copy at home."""
+        """Passes on copies that are not at home, with the place and offset of the first copy at home, and
+        where the message was in the source: there, or where it was acknowledged.
+        """
         if messages.known.homes is None:
             return
         copies = messages.copies.filter(~pl.col("home")).with_columns(mirrored=IS_MIRRORED)
         yield SumPart("away", copies.filter("visible").select("looped", "n"))
-        first = messages.stretches.select("part", "first_place", "first_offset")
+        first = messages.stretches.select("part", "first_place", "first_offset", **IN_SOURCE)
         yield To("mirrored_copies", copies.join(first, on="part", how="left").select(list(MIRRORED)))
 
     def of_places(self, places: Places) -> Iterator[Find]:

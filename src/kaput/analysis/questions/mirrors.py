@@ -10,11 +10,13 @@ import polars as pl
 
 from kaput.analysis.causes.attribution import in_old_topic
 from kaput.analysis.engine.question import (
+    Cases,
     Check,
     Find,
     Question,
     Reported,
     SumPart,
+    To,
     anomaly,
     facts,
     findings,
@@ -22,13 +24,16 @@ from kaput.analysis.engine.question import (
 )
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.mirrors import MirrorFacts
+from kaput.analysis.questions.mirrored_copies import IN_SOURCE
 from kaput.analysis.run import Run
-from kaput.analysis.runs.columns import ACKED, MESSAGE, looked_up
-from kaput.analysis.runs.cutting import beyond, each
+from kaput.analysis.runs.columns import ACKED, MESSAGE, NAMED, SPOT, key_of, looked_up
+from kaput.analysis.runs.cutting import beyond, each, single
 from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.names import SHIFT
 from kaput.analysis.runs.run import NULL
+from kaput.analysis.views.known import Known
 from kaput.analysis.views.messages import Messages
+from kaput.analysis.views.places import Places
 from kaput.analysis.views.rows import Rows
 from kaput.core import FOREVER_NS, SECOND
 from kaput.evidence.comparisons import read_compared
@@ -42,8 +47,8 @@ UNREAD = "unread"  # the target was not read to its end: not a cause, since the 
 DELETED, RECREATED = "deleted", "recreated"
 RULINGS: Mapping[str, Ruling] = {
     DELETED: permitted(
-        "{they were|it was} deleted in the source before the mirror had copied {them|it}, and a mirror "
-        "promises what its source retains"
+        "{they are|it is} deleted in the source, and nothing shows that the mirror had copied {them|it} "
+        "before; a mirror promises what its source retains"
     ),
     "not-retained": permitted("the source does not have {them|it} either, so there was nothing to copy"),
     AFTER_END: permitted("the mirror had ended before {they were|it was} acknowledged"),
@@ -54,16 +59,34 @@ RULINGS: Mapping[str, Ruling] = {
     "unexplained": violation("the mirror had copied what follows {them|it} in {their|its} partition"),
     "stopped": permitted("a stopped asynchronous mirror promises nothing about the rest"),
     "fault": permitted("an asynchronous mirror makes no promise about what a fault kept it from copying"),
+    "maybe-removed": unclear(
+        "{their|its} topic in the target removes records by itself, and may have removed {them|it}"
+    ),
     "behind": unclear("the mirror was still running, and had not got that far"),
 }
 CAUSES = tuple(RULINGS)
+REMOVED = "removed"  # as configured in the target: not a cause, since the target lacks nothing by it
+_FATES = Sum(("mirror", "fate", "late"), ("n",), ("first_ns",), ("last_ns",))
+_MISSING = {
+    **dict.fromkeys(
+        (*MESSAGE, "place", "n", "source_place", "source_offset", "first_offset", "at_ns", "done_ns", "late"),
+        pl.Int64,
+    ),
+    "handed": pl.Boolean,
+    **dict.fromkeys(("mirror", "fate"), pl.String),
+}
 
 
 class Unmirrored(Question):
-    """Counts what each mirror that ever ran copied."""
+    """Counts what each mirror that ever ran copied. What the target may have removed by itself is decided in
+    the stage places, where the rest of its partition is.
+    """
 
+    needs = {"places": ("missing_copies",)}
+    passes = {"missing_copies": _MISSING}
     sums = {
-        "mirrored": Sum(("mirror", "fate", "late"), ("n",), ("first_ns",), ("last_ns",)),
+        "mirrored": _FATES,
+        "missing": _FATES,
         "old_ends": Sum(("place",), greatest=("end",)),
     }
     stories = {
@@ -89,16 +112,30 @@ class Unmirrored(Question):
         ran = [fates(messages, mirror) for mirror in messages.known.mirrors if mirror.started]
         if not ran:
             return
-        every = pl.concat(ran)
+        every, missing = pl.concat(ran), pl.col("fate").is_in(CAUSES)
+        removing = (missing & _removes(pl.col("copy_place"), messages.known)).fill_null(False)
+        yield To("missing_copies", _missing(every.filter(removing), messages))
+        every = every.filter(~removing)
         times = {"first_ns": "done_ns_first", "last_ns": "done_ns_last"}
         yield SumPart("mirrored", every.select("mirror", "fate", "late", "n", **times))
-        yield messages.case("unmirrored", every.filter(pl.col("fate").is_in(CAUSES)))
+        yield messages.case("unmirrored", every.filter(missing))
+
+    def of_places(self, places: Places) -> Iterator[Find]:
+        rows = with_removed(places.tables["missing_copies"], places)
+        times = dict.fromkeys(("first_ns", "last_ns"), "done_ns")
+        yield SumPart("missing", rows.select("mirror", "fate", "late", "n", **times))
+        cases = rows.filter(pl.col("fate").is_in(CAUSES))
+        yield Cases("unmirrored", cases.with_columns(place="source_place", offset="first_offset"))
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
-        by_fate = _by_fate(run.sums["mirrored"])
+        by_fate = _by_fate(_fates_of(run))
         causes = {cause: by_fate[cause] for cause in CAUSES if by_fate[cause]}
         yield anomaly("unmirrored", causes=causes)
         yield Check("unmirrored", run.totals.counted("unmirrored"), sum(causes.values()), ("case", "cause"))
+
+
+def _fates_of(run: Run) -> pl.DataFrame:
+    return pl.concat([run.sums["mirrored"], run.sums["missing"]])
 
 
 def _by_fate(mirrored: pl.DataFrame) -> Counter[str]:
@@ -108,17 +145,21 @@ def _by_fate(mirrored: pl.DataFrame) -> Counter[str]:
 def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> pl.DataFrame:
     """The acknowledged stretches (or `chosen`) of the topics that a mirror copies, with `mirror` and `fate`:
     mirrored, one of CAUSES, or unread where the target was not read to its end. `late`: not mirrored, and
-    acknowledged after the mirror had ended for good.
+    acknowledged after the mirror had ended for good. `copy_place`: the partition for its copy; `handed`:
+    whether a group was delivered it in the target.
     """
     known = messages.known
     own = messages.stretches.filter(
         chosen, ~pl.col("uncommitted"), ~pl.col("unread"), pl.col("home_topic").is_in(list(mirror.topics))
     )
     targets = [n for n, cluster in enumerate(known.names.clusters) if cluster == mirror.target]
-    there = messages.copies.filter((pl.col("place") // SHIFT).is_in(targets), "visible")["part"].unique()
+    in_target = (pl.col("place") // SHIFT).is_in(targets)
+    there = messages.copies.filter(in_target, "visible")["part"].unique()
+    handed = messages.deliveries.filter(in_target)["part"].unique()
     copies = {topic: -1 if copy is None else copy for topic, copy in mirror.topics.items()}
     copy = looked_up(pl.col("home_topic"), copies, -1)
-    place = copy * SHIFT + pl.col("first_place") % SHIFT
+    place = copy * SHIFT + IN_SOURCE["source_place"] % SHIFT
+    own = own.with_columns(copy_place=place, handed=pl.col("part").is_in(handed.implode()))
     drained = looked_up(place, mirror.drained_to, 0)
     mirrored = pl.col("part").is_in(there.implode())
     own = _cut_at(
@@ -154,6 +195,54 @@ def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> p
     )
     found = own.with_columns(mirror=pl.lit(mirror.name), fate=fate, late=late.cast(pl.Int64))
     return found.drop("drained", "begin", "old_end", "old")
+
+
+def _removes(place: pl.Expr, known: Known) -> pl.Expr:
+    """Whether the log of a place in a target may have lost records by its settings."""
+    return (place // SHIFT).is_in(list(known.removing.compacted)) | place.is_in(_trimmed(known))
+
+
+def _trimmed(known: Known) -> list[int]:
+    """The places whose log begins above 0."""
+    return [
+        known.names.code(p)
+        for p, e in known.extents.items()
+        if (e.start or 0) > 0 and p.topic in known.names.topics
+    ]
+
+
+def _missing(stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:
+    """_MISSING, a row for each message. `place`: of its copy."""
+    times = messages.times
+    rows = each(stretches.with_columns(**IN_SOURCE), at_ns=times["attempts"], done_ns=times["dones"])
+    return rows.with_columns(place="copy_place").select(list(_MISSING))
+
+
+def with_removed(missing: pl.DataFrame, places: Places) -> pl.DataFrame:
+    """The rows, with the fate of those that the target removed as configured, or may have removed."""
+    removing, key = places.known.removing, key_of(places.known.removing.keys).alias("key")
+    copies = places.tables["mirrored_copies"].filter("mirrored")
+    there, from_, with_key = single(copies).with_columns(key), ["place", "source_place"], ["place", "key"]
+    last = there.group_by(*with_key, "source_place").agg(last=pl.col("source_offset").max())
+    newest = there.group_by(*with_key, "source_place", "producer").agg(newest=pl.col("seq").max())
+    lowest = copies.group_by(from_).agg(lowest=pl.col("source_offset").min())
+    own = single(places.log.filter(NAMED, "visible")).join(there, on=SPOT, how="anti")
+    own = own.with_columns(key).select(*with_key, own=pl.lit(True)).unique()
+    rows = missing.with_columns(key).join(last, on=[*with_key, "source_place"], how="left")
+    rows = rows.join(newest, on=[*with_key, "source_place", "producer"], how="left")
+    rows = rows.join(lowest, on=from_, how="left").join(own, on=with_key, how="left")
+    compacted = (pl.col("place") // SHIFT).is_in(list(removing.compacted))
+    by_seq = pl.when(pl.col("source_offset").is_null()).then(pl.col("newest") > pl.col("seq"))
+    later = by_seq.otherwise(pl.col("last") > pl.col("source_offset")).fill_null(False)
+    below = (pl.col("source_offset") < pl.col("lowest")).fill_null(True)
+    trimmed = pl.col("place").is_in(_trimmed(places.known)) & below
+    unknown = ~pl.col("producer").is_in(list(removing.keys)) | pl.col("own").fill_null(False)
+    doubted = pl.col("fate").is_in(["unexplained", "behind"]) & (trimmed | (compacted & unknown))
+    removed = (compacted & later) | (trimmed & pl.col("handed"))
+    fate = (
+        pl.when(removed).then(pl.lit(REMOVED)).when(doubted).then(pl.lit("maybe-removed")).otherwise("fate")
+    )
+    return rows.with_columns(fate=fate)
 
 
 def _old_ends(acked: Encoded, recreated: Mapping[int, int]) -> pl.DataFrame:
@@ -249,7 +338,7 @@ def _facts(mirror: MirrorFacts, compared: ComparedMirror | None) -> MirrorAtEnd:
 
 
 def _findings(run: Run, mirror: MirrorFacts, compared: ComparedMirror | None) -> MirrorFindings:
-    rows = run.sums["mirrored"].filter(mirror=mirror.name)
+    rows = _fates_of(run).filter(mirror=mirror.name)
     counts = _by_fate(rows)
     missing = {cause: counts[cause] for cause in CAUSES if counts[cause]}
     before = rows.filter(rows["fate"].is_in(CAUSES), pl.col("late") == 0)
@@ -266,6 +355,7 @@ def _findings(run: Run, mirror: MirrorFacts, compared: ComparedMirror | None) ->
         restarts=mirror.restarts,
         acknowledged=counts.total(),
         mirrored=counts["mirrored"],
+        removed=counts[REMOVED],
         unmirrored=sum(missing.values()),
         causes=missing,
         unmirrored_since_ns=since_ns,

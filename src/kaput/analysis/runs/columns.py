@@ -242,7 +242,7 @@ ENCODINGS: dict[str, TableEncoding] = {
 
 # Columns that views and questions add to runs, named like those that move: the former do, too; the latter do
 # not, or are of single rows.
-MOVE_TOO = ("row", "first_offset", "other_seq", "holder_seq")
+MOVE_TOO = ("row", "first_offset", "source_offset", "other_seq", "holder_seq")
 STAY = ("first_seq", "other_offset", "before_seq", "claimed_offset")
 _LIKE_STEPS = ("seq", "offset", "row")
 

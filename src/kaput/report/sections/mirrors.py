@@ -47,10 +47,15 @@ def _sentences(one: MirrorFindings) -> list[str]:
         found.append(f"{one.mirror} {_ENDED[one.ended]} at {clock(one.ended_ns)}")
     elif not one.drained:
         found.append(f"{one.mirror} was not confirmed to have copied everything by the end")
-    if unknown := one.acknowledged - one.mirrored - one.unmirrored:
+    if unknown := one.acknowledged - one.mirrored - one.removed - one.unmirrored:
         found.append(
             f"whether {one.target} has {plural(unknown, 'more message')} is not known: "
             f"its copy was not read to its end"
+        )
+    if one.removed:
+        found.append(
+            f"{one.target} has no copy of {plural(one.removed, 'message')}, as configured: its topic is "
+            "compacted or has a retention"
         )
     if one.restarts:
         found.append(f"{one.mirror} was restarted {plural(one.restarts, 'time')}")
@@ -63,10 +68,11 @@ def _sentences(one: MirrorFindings) -> list[str]:
         found.append(_merge(one))
     if one.deleted_first_ns is not None:
         n, between = one.causes["deleted"], f"{clock(one.deleted_first_ns)} and {clock(one.deleted_last_ns)}"
+        be, them = ("is", "it") if n == 1 else ("are", "them")
         found.append(
-            f"{one.mirror}: {plural(n, 'message')} acknowledged between {between} had been deleted in "
-            f"{one.source} before the mirror copied {'it' if n == 1 else 'them'}: {one.target} lacks "
-            f"{'it' if n == 1 else 'them'} for good"
+            f"{one.mirror}: {plural(n, 'message')} acknowledged between {between} {be} deleted in "
+            f"{one.source}, and nothing shows that the mirror had copied {them} before: "
+            f"{one.target} lacks {them} for good"
         )
     if one.compared is not None:
         found.append(_compared(one.mirror, one.compared))
