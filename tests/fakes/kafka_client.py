@@ -21,6 +21,7 @@ class FakeClient:
         self.stuck = False  # there are no reports at all
         self.stored: list[Sent] = []
         self.refuses: KafkaError | None = None  # at once
+        self.breaks: KafkaError | None = None  # at the next poll, amid its reports; then it refuses
         self.fails: dict[bytes | None, KafkaError] = {}  # by value, once
         self.settings: dict[str, Any] = {}
         self._queue: deque[tuple[Message, Callable[..., None]]] = deque()
@@ -59,6 +60,9 @@ class FakeClient:
                 self.stored.append((message.topic(), message.value(), message.key()))
             report(failure, message)
             served += 1
+            if self.breaks is not None:
+                error, self.breaks, self.refuses = self.breaks, None, KafkaError(KafkaError._FATAL, "fatal")
+                raise KafkaException(error)
         return served
 
     def flush(self, timeout: float = 0) -> int:

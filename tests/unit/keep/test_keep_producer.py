@@ -103,9 +103,25 @@ def test_message_rejected_by_the_client_is_not_kept(client: FakeClient, store: B
     with pytest.raises(KafkaException):
         send(producer, "1")
     assert parts(producer.counts) == {"refused": 1} and store.values == []
-    client.refuses = KafkaError(KafkaError._FATAL, "fenced", fatal=True)
+    client.refuses = KafkaError(KafkaError._FATAL, "fenced")
     send(producer, "2")
     assert parts(producer.counts) == {"refused": 1, "kept": 1} and store.values == [b"2"]
+
+
+@pytest.mark.parametrize("way", ["poll", "flush", "close"])
+def test_fatal_error_amid_reports_does_not_reach_the_caller(
+    way: str, client: FakeClient, store: BreakableStore
+) -> None:
+    """What the client still had gets its report later; what comes then is kept."""
+    producer = producing(client, store)
+    client.breaks = KafkaError(45, "out of order", fatal=True)
+    send(producer, "1", "2")
+    {"poll": producer.poll, "flush": producer.flush, "close": producer.close}[way](0)
+    if way != "close":
+        send(producer, "3")
+        assert store.values == [b"3"]
+        producer.close()
+    assert producer.counts.acked + producer.counts.kept == producer.counts.sent
 
 
 @pytest.mark.parametrize("policy", ["block", "refuse"])

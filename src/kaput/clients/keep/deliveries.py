@@ -28,6 +28,23 @@ from kaput.clients.keep.store import (
 from kaput.errors import AccountingError
 
 
+def is_fatal(error: KafkaException) -> bool:
+    """Whether the client ends at it. Of a message, only the code says so."""
+    return bool(error.args[0].fatal()) or error.args[0].code() == KafkaError._FATAL
+
+
+def run_callbacks(wait: Callable[[float], int], timeout_s: float) -> int:
+    """Calls a client's `poll` or `flush`. A fatal error, which the client raises there once, is also that of
+    each message from then on: they are kept.
+    """
+    try:
+        return wait(timeout_s)
+    except KafkaException as error:
+        if not is_fatal(error):
+            raise
+        return 0
+
+
 @dataclass(slots=True)
 class ProducerCounts:
     """One producer's messages. Each counts in one of acked, failed, unknown, kept, refused, queued."""
@@ -200,7 +217,7 @@ class Deliveries:
         """Stops sending: keeps what the client has and what waits."""
         self._ending = True
         self.client.purge()
-        self.client.flush(purge_s)
+        run_callbacks(self.client.flush, purge_s)
         with self.lock:
             waiting = (*self._to_resend, *self.order.pop_waiting())
             self._to_resend.clear()

@@ -15,7 +15,15 @@ from typing import Any, Literal, Self
 from confluent_kafka import KafkaException
 from confluent_kafka import Producer as Client
 
-from kaput.clients.keep.deliveries import SEQ_SHIFT, Deliveries, OnDelivery, OnFailure, ProducerCounts
+from kaput.clients.keep.deliveries import (
+    SEQ_SHIFT,
+    Deliveries,
+    OnDelivery,
+    OnFailure,
+    ProducerCounts,
+    is_fatal,
+    run_callbacks,
+)
 from kaput.clients.keep.ordering import Item
 from kaput.clients.keep.store import (
     KeptMessage,
@@ -145,7 +153,7 @@ class Producer:
             except BufferError:
                 pass
             except KafkaException as error:
-                if not error.args[0].fatal():
+                if not is_fatal(error):
                     deliveries.count_refused(None)
                     raise
         self._callback_end = 0  # later messages need a higher sequence number
@@ -167,7 +175,7 @@ class Producer:
 
     def poll(self, timeout: float = -1) -> int:
         """Calls delivery reports, then sends failed messages again or keeps them."""
-        served = self._client.poll(timeout)
+        served = run_callbacks(self._client.poll, timeout)
         self._deliveries.settle()
         return int(served)
 
@@ -176,7 +184,7 @@ class Producer:
         limit = None if timeout < 0 else time.monotonic() + timeout
         while True:
             left = _TICK_S if limit is None else min(_TICK_S, limit - time.monotonic())
-            self._client.flush(max(0.0, left))
+            run_callbacks(self._client.flush, max(0.0, left))
             self._deliveries.settle()
             if not len(self) or (limit is not None and time.monotonic() >= limit):
                 return len(self)
@@ -261,7 +269,7 @@ class Producer:
                 return False
             self._deliveries.on_failed(item.failed("the client's queue is full"))
         except KafkaException as error:
-            if not error.args[0].fatal():
+            if not is_fatal(error):
                 self._deliveries.count_refused(item)
                 raise
             self._deliveries.on_failed(item.failed(error.args[0].str(), error.args[0].code()))
