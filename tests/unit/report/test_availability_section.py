@@ -86,8 +86,8 @@ def test_group_that_works_on_what_it_polled_says_so(raw: dict[str, Any]) -> None
     run = JudgedRun(Findings.model_validate(raw), Scenario.model_validate(scenario))
     work = "its members work 10 ms on each record before they poll again"
     assert outages(run)[-1] == (
-        "Group billing was delivered nothing new for 5.0 s (from 8.0 s on): what it waited for is not known; "
-        f"{work}."
+        "Group billing was delivered nothing new for 5.0 s (from 8.0 s on), the longest of 3: what it waited "
+        f"for is not known; {work}."
     )
     made = section(run)
     assert made is not None
@@ -176,6 +176,15 @@ def test_several_standstills_are_added_up(stood_still: dict[str, Any]) -> None:
     service, _ = outages(JudgedRun(Findings.model_validate(stood_still)))
     told = "Nothing at all was acknowledged for 12.2 s in 2 standstills; the longest: 10.2 s ("
     assert service.startswith(told)
+
+
+def test_longest_of_several_standstills_of_a_partition_says_so(stood_still: dict[str, Any]) -> None:
+    """Unless the list has not all of them."""
+    stood_still["standstills"].append(still(60, 62, {"client": 62}, **ORDERS))
+    for left_out, of in ((0, ", the longest of 2"), (1, "")):
+        stood_still["standstills_left_out"] = left_out
+        _, partition = outages(JudgedRun(Findings.model_validate(stood_still)))
+        assert f"had no acknowledgement for 33.8 s (from 8.0 s on){of}: it waited" in partition
 
 
 def test_standstill_of_a_single_partition_is_listed_once(stood_still: dict[str, Any]) -> None:

@@ -187,14 +187,22 @@ def _partition(run: JudgedRun) -> Iterator[str]:
 
 
 def _length_and_end(run: JudgedRun, one: Standstill) -> str:
-    """`33.9 s (from 8.0 s on): it waited ...`."""
+    """`33.9 s (from 8.0 s on), the longest of 2: it waited ...`."""
     begin = run.seconds(one.from_ns)
     since = f"{clock(one.from_ns)} UTC" if begin is None else f"{begin:,.1f} s"
     story = waited(one.waited_for, one.ended_by, _why(run, one), named=len(run.findings.faults) > 1)
     named = one.ended_by != "unknown" or one.cause is None or one.cause in story
     cause = "" if named else f"; {one.cause}"
     work = _work(run, one)
-    return f"{one.length_ms / 1e3:,.1f} s (from {since} on): {story}{cause}{work and f'; {work}'}"
+    same = [each for each in run.findings.standstills if _of_what(each) == _of_what(one)]
+    # The service's are added up.
+    counted = len(same) > 1 and not _of_service(one) and not run.findings.standstills_left_out
+    of = f", the longest of {len(same):,}" if counted else ""
+    return f"{one.length_ms / 1e3:,.1f} s (from {since} on){of}: {story}{cause}{work and f'; {work}'}"
+
+
+def _of_what(one: Standstill) -> tuple[str | None, str | None, int | None]:
+    return one.group, one.topic, one.partition
 
 
 def _work(run: JudgedRun, one: Standstill) -> str:
