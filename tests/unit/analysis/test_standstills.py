@@ -171,6 +171,16 @@ def test_a_group_stands_still_while_its_partitions_change_hands(tmp_path: Path) 
     assert billing.happened_left_out == 0
 
 
+def test_rebalance_that_had_begun_long_before_a_silence_says_so(tmp_path: Path) -> None:
+    """What had begun it may have nothing to do with this silence."""
+    history = _handed_over()
+    first = next(row for row in history.rows["group_events"] if row["kind"] == "revoked")
+    first["at_ns"] = at(1_500)
+    (billing,) = _scope(judged(history, tmp_path), "billing")
+    assert billing.cause is not None
+    assert billing.cause.startswith("group billing had been rebalancing for 1.5 s: ")
+
+
 def test_rebalance_at_the_end_of_a_silence_is_not_its_cause(tmp_path: Path) -> None:
     """Billing gets nothing from 3 s on although its member has the partitions, until they change hands."""
     history = _handed_over()
