@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from kaput.analysis.engine.spells import FAILED, LONG, PRODUCERS
-from kaput.analysis.facts.leader_history import Change, may_concern, state_after
+from kaput.analysis.facts.leader_history import Change, may_concern
 from kaput.analysis.facts.rebalances import Rebalance
 from kaput.analysis.facts.serving import ACKS_WAIT_FOR, OF_TRANSACTIONS, how_of, options_of
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
@@ -209,6 +209,12 @@ def plan_moves(run: Run, from_ns: int, to_ns: int, group: str | None) -> list[Ca
     ][:1]
 
 
+def _rebalanced(one: Rebalance, at_ns: int) -> str:
+    """`rebalanced`; with its length up to then if it had begun long before, maybe for another reason."""
+    since_ns = at_ns - one.started_ns
+    return "rebalanced" if since_ns < SECOND else f"had been rebalancing for {since_ns / SECOND:,.1f} s"
+
+
 class RunEvents:
     """`silent`: by group (None: acknowledgements), the silences of its single partitions."""
 
@@ -246,12 +252,6 @@ class RunEvents:
             hit = {
                 each.place: how
                 for each in singly
-def _rebalanced(one: Rebalance, at_ns: int) -> str:
-    """`rebalanced`; with its length up to then if it had begun long before, maybe for another reason."""
-    since_ns = at_ns - one.started_ns
-    return "rebalanced" if since_ns < SECOND else f"had been rebalancing for {since_ns / SECOND:,.1f} s"
-
-
                 if (how := self._hit(one, each, group, from_ns)) is not None
             }
             text = f"{_fault_text(one)} {_when(one, from_ns, to_ns)}"
