@@ -329,7 +329,7 @@ class Examiner:
         if waits:
             return {waits[-1].condition}
         where = place if scope.place else None
-        given_up = self.given_up(where)
+        given_up = [] if scope.group is not None else self.given_up(where)
         if any(silence.begin <= at <= silence.end for at, p in given_up if scope.producer in (None, p)):
             return {"client"}
         meanwhile = [e for e in self.effects.all if e.begin < silence.end and e.healed > silence.begin]

@@ -369,7 +369,7 @@ class Run:
     def _waiter(self, place: TopicPartition, group: str | None, producer: int | None) -> Waiter:
         senders, given_up = self._senders.get(self.names.code(place), ([], []))
         mine = [producer] if producer is not None else senders
-        spans = [(first, last) for number, first, last in given_up if number in mine]
+        spans = [(first, last) for number, first, last in given_up if number in mine and group is None]
         stalls: list[tuple[int, int]] = []
         if self._isolation.get(group) == "read_committed":
             stalls = [(one.from_ns, one.to_ns) for one in self.stalls if one.place == place]

@@ -134,6 +134,15 @@ def test_what_a_coordinator_is_asked_holds_up_no_partition_that_it_leads(
     assert causes and any("1-protocol" in cause for cause in causes) == hit
 
 
+def test_a_message_that_fails_does_not_tell_what_a_group_waited_for(tmp_path: Path) -> None:
+    """Acknowledgements wait for the client then; a group waits for what is there."""
+    history = _history({0: 6_000, 1: 6_000})
+    history.sent(0, 200, outcome="unknown", attempt_ns=at(3_000), done_ns=at(5_000))
+    found = judged(history, tmp_path)
+    assert {one.ended_by for one in found.standstills if one.group == "billing"} == {"unknown"}
+    assert [one.ended_by for one in _scope(found, partition=0)] == ["client"]
+
+
 def _handed_over(until: int = 6_000) -> History:
     """Group audit gets all at once; billing nothing from 3 s on, until its member has a partition again."""
     history = _history({})
