@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
 
 from second_opinion.effects import Effect, hits_member
 from second_opinion.failovers import ACKS_NEED, Failovers, concerns
@@ -26,11 +28,16 @@ class Causes:
         # What a silence of a partition waited for, in each reading, but for client and brokers.
         self.waits: Callable[[Scope, Silence], list[list[Wait]]] = lambda scope, silence: []
 
-    def hit(self, effect: Effect, scope: Scope, begin: int, end: int) -> set[bool]:
+    @cache  # noqa: B019
+    def _waits(self, scope: Scope, silence: Silence) -> list[list[Wait]]:
+        every = {tuple(waits) for waits in self.waits(scope, silence)}
+        return [[*waits] for waits in every]
+
+    def hit(self, effect: Effect, scope: Scope, silence: Silence) -> set[bool]:
         """Whether a fault that was in effect meanwhile hit a partition that waited (null: any), in each
         reading.
         """
-        place, group = scope.place, scope.group
+        (place, group), (begin, end, ended) = (scope.place, scope.group), silence
         if effect.target.startswith("producer "):
             return {False} if group is not None else self._waited(effect, place, begin, end)
         if effect.target.startswith("member"):
@@ -40,17 +47,28 @@ class Causes:
         if effect.target == "cluster" or effect.target.startswith("topic "):
             topic = effect.target.removeprefix("topic ")
             mine = topic == "cluster" or place is None or self._is_of(topic, place)
+            mine = mine and self._is_about_users(effect, scope)
             lowers = place is not None and self._lowers(effect, place)
             return {effect.healed > effect.begin and mine} | ({False} if lowers else set())
         if not effect.brokers or place is None:
             return {False}
-        return self._hit(effect, place, (max(begin, effect.begin), end), group)
+        return self._hit(effect, place, Silence(max(begin, effect.begin), end, ended), group)
 
-    def hit_copies(self, effect: Effect, scope: Scope, begin: int, end: int) -> set[bool]:
+    def _is_about_users(self, effect: Effect, scope: Scope) -> bool:
+        """Whether what a step does to users may concern those who waited."""
+        effects = self.failovers.effects
+        if scope.group is not None:
+            return effects.is_about(effect, "Read", effects.members_users(scope.group))
+        rows = self.tables.rows("sends") if scope.place is None else self.tables.sends_of.get(scope.place, [])
+        senders = {row["producer"] for row in rows} if scope.producer is None else {scope.producer}
+        return effects.is_about(effect, "Write", effects.producers_users(senders))
+
+    def hit_copies(self, effect: Effect, scope: Scope, silence: Silence) -> set[bool]:
         """Whether it hit copies of the partition that the group read, or a mirror that brought them."""
         if scope.place is None or scope.group is None:
             return {False}
         given = [self.tables.place(e) for e in self._assignments(scope.group)]
+        own = silence._replace(begin=max(silence.begin, effect.begin))
         several = len({one.cluster for one in given if one is not None}) > 1  # it may have been elsewhere
         found = {False}
         for copy, mirrors in self.tables.copies(scope.place).items():
@@ -59,7 +77,7 @@ class Causes:
             if effect.target.startswith("mirror "):
                 hit = {effect.target.removeprefix("mirror ") in mirrors}
             else:
-                hit = self._hit(effect, copy, (max(begin, effect.begin), end), scope.group)
+                hit = self._hit(effect, copy, own, scope.group)
             found = {one or other for one in found for other in hit | ({False} if several else set())}
         return found
 
@@ -85,9 +103,8 @@ class Causes:
         """Whether a fault held up a silence of a partition that it had hit: it is a cause of it, or perhaps
         its heal was waited for.
         """
-        within = (silence.begin, silence.end)
         healed = effect.heal_began <= silence.end and effect.healed > silence.begin
-        return self.hit(effect, Scope(place=place), *within) | ({True} if healed else set())
+        return self.hit(effect, Scope(place=place), silence) | ({True} if healed else set())
 
     def _waited(self, effect: Effect, place: Place | None, begin: int, end: int) -> set[bool]:
         """Whether a message of the producer waited meanwhile, for a second or in vain."""
@@ -113,51 +130,100 @@ class Causes:
         value = self.tables.sets_min_isr(effect.step, place)
         return value is not None and value <= self.tables.min_isr(place)
 
-    def _hit(self, effect: Effect, place: Place, within: tuple[int, int], group: str | None) -> set[bool]:
+    def _hit(self, effect: Effect, place: Place, within: Silence, group: str | None) -> set[bool]:
         if not concerns(effect, place) or (group is None and effect.of_requests not in (None, *ACKS_NEED)):
             return {False}
         if effect.of_requests in ("AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit"):
             return {False}  # a coordinator is asked, whatever it leads
-        at, end = within
+        at, end, ended = within
         if effect.fault.startswith("rolling-"):
             each = [
-                self._hit(one, place, (max(at, since), end), group)
+                self._hit(one, place, Silence(max(at, since), end, ended), group)
                 for one, since, until in self._turns(effect)
                 if since < end and until > at
             ]
             return {True} if {True} in each else {False}.union(*each)
+        scope, brokers = Scope(group, place), effect.brokers
+        if group is None or effect.fault not in _STOPS or effect.healed <= end:
+            return self._needed(effect, brokers, scope, within)
+        # What was delivered did not wait for who did not run, and still led or was still in the ISR.
+        isrs = set.intersection(*map(set, self.failovers.isr_at(place, end) or {()}))
+        leads = [
+            {self._led_last(place, end) if one < 0 else one}
+            for one, _ in self.failovers.leaders_at(place, end)
+        ]
+        away = self._needed(effect, brokers - isrs - set.intersection(*(leads or [set()])), scope, within)
+        # When its heal had begun, it may have run.
+        return away if effect.heal_began > end else away | self._needed(effect, brokers, scope, within)
+
+    def _led_last(self, place: Place, at: int) -> int:
         events = [e for e in self.tables.events_of(place) if e["leader"] is not None and e["leader"] >= 0]
+        return next((int(e["leader"]) for e in reversed(events) if e["at_ns"] <= at), -1)
+
+    def _needed(self, effect: Effect, brokers: frozenset[int], scope: Scope, within: Silence) -> set[bool]:
+        """Whether the partition needed one of these brokers of a fault."""
+        (group, place), (at, end, _) = (scope.group, scope.place), within
+        assert place is not None
         found: set[bool] = set()
         for leader, _ in self.failovers.leaders_at(place, at):
-            if leader < 0:  # who led before
-                led = [e["leader"] for e in events if e["at_ns"] <= at]
-                found.add(bool(led) and led[-1] in effect.brokers)
-            else:
-                found.add(
-                    leader in effect.brokers or (group is None and self.asked(place, at) in effect.brokers)
-                )
-        only_led = effect.of_requests is not None
-        all_acks = False if only_led else True if group is not None else self.tables.all_acks(place)
+            led = self._led_last(place, at) if leader < 0 else leader
+            found.add(led in brokers or (group is None and self.asked(place, at) in brokers))
+        if effect.of_requests is not None:
+            return found or {False}
+        all_acks = True if group is not None else self.tables.all_acks(place)
         if all_acks is not False:
-            missing = effect.brokers
-            in_isr = {bool(missing & set(isr)) for isr in self.failovers.isr_at(place, at)} or {False}
-            if group is not None and effect.fault in _STOPS and effect.healed > end:
-                # A delivery did not wait for a member that did not run, and was still in the ISR.
-                missing -= set.intersection(*map(set, self.failovers.isr_at(place, end) or {()}))
-                away = {bool(missing & set(isr)) for isr in self.failovers.isr_at(place, at)} or {False}
-                # When its heal had begun, it may have run.
-                in_isr = away if effect.heal_began > end else in_isr | away
+            in_isr = {bool(brokers & set(isr)) for isr in self.failovers.isr_at(place, at)} or {False}
+            for broker in brokers & self.left(effect, place, at):
+                few = self._too_small_without(effect, broker, scope, within)
+                in_isr = {one or other for one in in_isr for other in few}
             if True in in_isr and effect.fault not in _PREVENT:
-                scope = Scope(group, place)
                 in_isr = {not more for more in self._waited_for_more(effect, scope, at, end)} or in_isr
             both = {one or other for one in found for other in in_isr}
             found = both if all_acks else both | found
         return found or {False}
 
+    def left(self, effect: Effect, place: Place, at: int) -> set[int]:
+        """The brokers that have been in the ISR since the effect, and may be out of it at this time."""
+        since = [
+            e
+            for e in self.tables.events_of(place)
+            if e["isr"] is not None and effect.begin <= e["at_ns"] < at
+        ]
+        isrs = [*self.failovers.isr_at(place, effect.begin), *(e["isr"] for e in since)]
+        now = set.intersection(*map(set, self.failovers.isr_at(place, at) or {()}))
+        return set().union(*isrs) - now
+
+    def _too_small_without(self, effect: Effect, broker: int, scope: Scope, within: Silence) -> set[bool]:
+        """Whether it waited while the ISR, without the broker, was below min.insync.replicas, per reading."""
+        (at, end, ended), place, found = within, scope.place, set[bool]()
+        assert place is not None
+        until, events = min(end, effect.healed), [e["at_ns"] for e in self.tables.events_of(place)]
+        cuts = sorted({at, until, *events, *self.failovers.effects.moments()})
+        small = [
+            (one, two, self._is_small(broker, place, (one + two) // 2, end))
+            for one, two in pairwise(t for t in cuts if at <= t <= until)
+        ]
+        if not any(True in how for *_, how in small):
+            return {False}
+        for waits in self._waits(scope, within) if ended else [[Wait("", at, end)]]:
+            mine = [w for w in waits if w.condition not in ("reread", "transaction")]
+            each = [how for one, two, how in small if any(w.begin < two and w.end > one for w in mine)]
+            found |= {True} if {True} in each else {False}.union(*each)
+        return found or {False}
+
+    def _is_small(self, broker: int, place: Place, at: int, end: int) -> set[bool]:
+        """Whether the ISR is too small, and the broker not in it, in each reading."""
+        effects, found = self.failovers.effects, set[bool]()
+        for leader, _ in self.failovers.leaders_at(place, at):
+            least = {effects.min_isr(place, leader, at, by) for by in (None, end)}
+            isrs = self.failovers.isr_at(place, at)
+            found |= {leader >= 0 and broker not in isr and 0 < len(isr) < n for isr in isrs for n in least}
+        return found or {False}
+
     def _waited_for_more(self, effect: Effect, scope: Scope, at: int, end: int) -> set[bool]:
         """Whether it waited for something other than the ISR for as long as a fault slowed a member of it."""
         until, found = min(end, effect.healed), set()
-        for waits in self.waits(scope, Silence(at, end, True)):
+        for waits in self._waits(scope, Silence(at, end, True)):
             begin, others = at, {True}
             for wait in waits:
                 slowed = wait.condition in ("isr", "reread", "transaction")

@@ -184,11 +184,11 @@ class Claims:
         found: set[bool] = set()
         for scope, own in self.of.causes.singly(self.of.scope(claim), whole):
             if effect.begin < own.end and effect.healed > own.begin:
-                hit = self.of.causes.hit(effect, scope, own.begin, own.end)
+                hit = self.of.causes.hit(effect, scope, own)
                 if self._is_late(own, effect, whole):
                     mine = {one and unmet for one in hit for unmet in self._unmet(scope, own, effect, whole)}
                 else:
-                    copies = self.of.causes.hit_copies(effect, scope, own.begin, own.end)
+                    copies = self.of.causes.hit_copies(effect, scope, own)
                     mine = {one or other for one in hit for other in copies}
                 if mine == {True}:
                     return mine

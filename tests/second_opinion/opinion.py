@@ -458,7 +458,8 @@ class Examiner:
         allowed = {max((one[2] for one in some), default=None) for some in (clipped, during)}
         allowed |= {one[2] for one in clipped}  # up to the end of recovery, which the law does not define
         lengths = {None if one is None else one / MS for one in allowed}
-        if all(length < SECOND for _, _, length in during):
+        sure = {p for p in self.failovers.places() if self.failovers.hit(effect, p) == {True}}
+        if all(length < SECOND for place, _, length in during if place in sure):
             lengths.add(None)
         yield equal(f"{words}: unavailable_ms", row["unavailable_ms"], lengths, 0.001)
         mine = [

@@ -36,7 +36,8 @@ _CAUSE = re.compile(
     r"|was in effect(?: until [\d,.]+ s before its end)?)(?P<how>[;,].*)?"
 )
 _HIT = re.compile(
-    r"broker (\d+) (led|was in the ISR of|was the last that had acknowledged anything in) (\S+/\d+)"
+    r"broker (\d+) (led|was in the ISR of|had left the ISR of|was the last that had acknowledged anything in)"
+    r" (\S+/\d+)"
 )
 _PLACES = re.compile(r"[^\s,]+/\d+")
 
@@ -144,6 +145,7 @@ class Statements:
             states = {
                 "led": {leader for leader, _ in self.of.failovers.leaders_at(place, at)},
                 "was in the ISR of": set().union(*self.of.failovers.isr_at(place, at)),
+                "had left the ISR of": self.of.causes.left(effect, place, at),
                 "was the last that had acknowledged anything in": {self.of.causes.asked(place, at)},
             }
             known = int(broker) in effect.brokers and int(broker) in states[role]

@@ -161,6 +161,33 @@ EXAMPLES = {
         replicas=1,
         faults=(FaultSpec("pause", 1, 4_620, 12_000), FaultSpec("kill", "producer 0", 9_000, 9_000)),
     ),
+    "the last leader that acknowledged anything was deposed before there was none": World(
+        341,
+        acks=1,
+        partitions=4,
+        timeout=5_000,
+        misled=True,
+        transactions=True,
+        faults=(
+            FaultSpec("isolate", 3, 2_890, 18_000),
+            FaultSpec("stop", 2, 9_400, 18_000),
+            FaultSpec("isolate", 1, 11_110, 18_000),
+        ),
+    ),
+    "a broker dies when another that stops hands its partition to it": World(
+        925572,
+        acks=1,
+        min_isr=2,
+        replicas=2,
+        session=3_000,
+        timeout=5_000,
+        transactions=True,
+        faults=(
+            FaultSpec("disk-loss", 1, 3_480, 18_000),
+            FaultSpec("stop", 2, 6_280, 12_000),
+            FaultSpec("power-loss", 3, 6_280, 8_000),
+        ),
+    ),
     "clients are moved to another cluster": World(
         7, clusters=2, moved=10_000, faults=(FaultSpec("kill", 1, 8_000, 18_000),)
     ),
@@ -271,6 +298,47 @@ def _shut_out() -> History:
     """All producers have the password that changes."""
     app = {"topic": "orders", "acks": "all", "config": {"sasl.username": "app"}}
     return _denied("change-password", "cluster", cluster={"security": "scram-tls"}, producers=[app])
+
+
+def _one_group_denied(fault: str, target: str, **step: Any) -> History:
+    """From 5 to 12 s, the group that runs as app, and reads by a pattern, is given nothing; the other is."""
+    step |= {"at": "5s", "fault": fault, "target": target, "for": "7s"}
+    app, topics = {"sasl.username": "app"}, [{"name": "orders", "replication-factor": 3}]
+    secured: dict[str, Any] = {"cluster": {"security": "scram-tls"}, "faults": [step]}
+    secured |= {"groups": {"mine": True, "other": True}, "subscriptions": {"mine": ["^ord.*"]}}
+    secured["blocks"] = {"mine": {"member-config": {1: app}}}
+    history = History(topics=topics, **secured).led(1, 0, -1_000, [1, 2, 3])
+    history.fault(1, 5_000, 12_000, fault=fault, id=f"1-{fault}", target=target)
+    history.rows["faults"][0]["brokers"] = []
+    for group in ("mine", "other"):
+        history.event("assigned", -500, group=group, member="member-1")
+    for seq in range(300):
+        ms = seq * 50
+        history.acked(0, seq, seq, attempt_ns=at(ms), done_ns=at(ms + 5), leader_epoch=0)
+        late = 12_100 if 5_000 <= ms < 12_100 else ms + 10
+        history.handed(seq, 0, seq, late, group="mine", member="member-1")
+        history.handed(seq, 0, seq, ms + 10, group="other", member="member-1")
+    return history
+
+
+@pytest.mark.parametrize(
+    ("history", "held_up"),
+    [
+        (_one_group_denied("deny", "topic orders", principal="User:app", operation="Read"), True),
+        (_one_group_denied("deny", "topic orders", principal="User:app", operation="Write"), False),
+        (_one_group_denied("deny", "topic orders", operation="Read"), False),
+        (_one_group_denied("change-password", "cluster"), True),
+    ],
+)
+def test_who_may_not_read_is_a_user(history: History, held_up: bool, tmp_path: Path) -> None:
+    """What a step takes from one user holds up no other, whatever topic they share."""
+    run = history.read_to_end().write(tmp_path / "run").path
+    findings = findings_of(run)
+    assert [one for one in opinions(run, findings) if one.verdict == FALSE] == []
+    silences = [claim for claim in findings["claims"] if claim["kind"] == "silence" and claim["group"]]
+    causes = [claim for claim in findings["claims"] if claim["kind"] == "cause"]
+    assert {one["group"] for one in silences} == {"mine"} and bool(causes) == held_up
+    assert {one["ended_by"] for one in silences} == {"heal" if held_up else "unknown"}
 
 
 def _flapping() -> History:

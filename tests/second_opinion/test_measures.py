@@ -169,6 +169,19 @@ TIMELINES: dict[str, tuple[str, Callable[[TimelineData], TimelineData]]] = {
         "unclean-election",
         lambda t: replace(t, marks=[m for m in t.marks if m.kind != "stopped"]),
     ),
+    "a change of an ISR is left out": (
+        "unclean-election",
+        lambda t: replace(t, marks=[m for m in t.marks if m.kind != "ISR change"]),
+    ),
+    "an election is left out": (
+        "unclean-election",
+        lambda t: replace(t, marks=[m for m in t.marks if m.kind != "election"]),
+    ),
+    "a sample of lag is left out": ("zombie-member", lambda t: replace(t, lag=t.lag[1:])),
+    "a rebalance is left out": (
+        "zombie-member",
+        lambda t: replace(t, marks=[m for m in t.marks if m.kind != "rebalance"]),
+    ),
     "an earlier election": (
         "unclean-election",
         lambda t: replace(t, marks=_first(t.marks, lambda m: m.kind == "election", at=0.0)),

@@ -51,6 +51,21 @@ WORLDS = {
         session=6_000,
         faults=(FaultSpec("pause", 1, 4_000, 3_000), FaultSpec("kill", 1, 10_000, 12_000)),
     ),
+    "fetched": World(
+        307,
+        partitions=1,
+        replicas=1,
+        session=3_000,
+        faults=(FaultSpec("pause", "member 1", 3_810, 8_000), FaultSpec("power-loss", 1, 6_720, 12_000)),
+    ),
+    # Broker 2 is gone until 28 s; the silence is from 12 s, when broker 3 dies, until that is back.
+    "too small": World(
+        2,
+        min_isr=2,
+        partitions=1,
+        session=3_000,
+        faults=(FaultSpec("kill", 2, 3_000, 25_000), FaultSpec("kill", 3, 12_000, 6_000)),
+    ),
 }
 
 
@@ -342,6 +357,17 @@ def _no_cause(found: Row, _: RunTables) -> None:
     found["claims"] = [claim for claim in found["claims"] if claim["kind"] != "cause"]
 
 
+def _a_dead_leader_is_a_cause(found: Row, _: RunTables) -> None:
+    """Of a silence that it did not begin: what was delivered had been fetched."""
+    claim = _one(found, "cause", fault="1-pause", group="billing", partition=0)
+    found["claims"].append({**copy.deepcopy(claim), "fault": "2-power-loss"})
+
+
+def _no_cause_before_it(found: Row, _: RunTables) -> None:
+    """Of the fault on the follower that had left the ISR."""
+    found["claims"] = [c for c in found["claims"] if "too small without it" not in (c["why"] or "")]
+
+
 def _another_rebalance(found: Row) -> Row:
     """The one that the pause of the member began."""
     row: Row = found["rebalances"][-1]
@@ -404,6 +430,8 @@ MUTANTS: dict[str, Mutant] = {
     "a rebalance without a revocation": Mutant("member", _no_revocation),
     "a fault elsewhere is the cause": Mutant("elsewhere", _a_fault_elsewhere_is_a_cause),
     "the fault is not the cause": Mutant("kill", _no_cause),
+    "a dead leader is a cause of what had been fetched": Mutant("fetched", _a_dead_leader_is_a_cause),
+    "a follower that is away is no cause of a small ISR": Mutant("too small", _no_cause_before_it),
     "another trigger": Mutant("member", _another_trigger),
     "no trigger": Mutant("member", _unknown_trigger),
     "a frozen member owns its partitions": Mutant("member", _owned_all_the_time),

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -18,9 +17,8 @@ from second_opinion.raw import MS, SECOND, Place, Row
 if TYPE_CHECKING:
     from second_opinion.opinion import Examiner
 
-_LEADS = re.compile(r"(?:broker (\d+) leads|no leader of) (\S+)/(\d+) \(epoch (-?\d+).*\)")
-_ISR = re.compile(r"ISR of (\S+)/(\d+): ([\d, ]+|empty)")
 _OF_BROKERS, _OF_MEMBERS = ("fenced", "unfenced", "started", "stopped"), ("joined", "left", "killed")
+_SAMPLES = 600  # of lag: of more, the greatest of each of so many intervals
 _SHORT = 20 * MS  # what is shorter is not looked at: times are shown in ms
 
 
@@ -150,52 +148,78 @@ class Timeline:
     # Marks and samples.
 
     def _marks(self) -> Iterator[Opinion]:
-        right: Counter[str] = Counter()
+        """Every broker and member that came or went, and every change of a leader or an ISR, and no other; of
+        changes of one ms it is not known which came first, so they need not be shown.
+        """
+        right: Counter[tuple[float, str]] = Counter()
+        unsure: set[tuple[float, str]] = set()
         for event in self.tables.rows("cluster_events"):
             if event["kind"] in _OF_BROKERS and self._within(event["at_ns"]):
-                right[f"broker {event['broker']} {event['kind']}"] += 1
+                right[self._s(event["at_ns"]), f"broker {event['broker']} {event['kind']}"] += 1
         for event in self.tables.rows("group_events"):
             if event["kind"] in _OF_MEMBERS and self._within(event["at_ns"]):
                 verb = "was killed" if event["kind"] == "killed" else event["kind"]
-                right[f"{event['member']} of {event['group']} {verb}"] += 1
-        kinds = (*_OF_BROKERS, *_OF_MEMBERS)
-        told = Counter(mark.text for mark in self.shown.marks if mark.kind in kinds)
-        yield Opinion(
-            "timeline: brokers and members", TRUE if told == right else FALSE, f"{_apart(told, right)}"
+                right[self._s(event["at_ns"]), f"{event['member']} of {event['group']} {verb}"] += 1
+        for place in self.of.failovers.places():
+            often = Counter(event["at_ns"] // MS for event in self.tables.events_of(place))
+            for event, text in self._changes(place):
+                if often[event["at_ns"] // MS] > 1:
+                    unsure.add((self._s(event["at_ns"]), text))
+                elif text and self._within(event["at_ns"]):
+                    right[self._s(event["at_ns"]), text] += 1
+        yield from self._all_shown("brokers, members, leaders and ISRs", right, unsure, "rebalance")
+        begun = Counter(
+            (self._s(one["started_ns"]), f"{one['group']}: {one['trigger']}")
+            for one in self.of.findings.get("rebalances") or []
+            if self._within(one["started_ns"])
         )
-        for mark in self.shown.marks:
-            if found := _LEADS.fullmatch(mark.text):
-                place = self.tables.place_of(None, found[2], int(found[3]))
-                wanted = None if found[1] is None else int(found[1])
-                known = any(
-                    e["kind"] == "leader"
-                    and self._s(e["at_ns"]) == mark.at
-                    and (None if e["leader"] in (None, -1) else e["leader"]) == wanted
-                    and e["leader_epoch"] == int(found[4])
-                    for e in self.tables.events_of(place)
-                )
-            elif found := _ISR.fullmatch(mark.text):
-                place = self.tables.place_of(None, found[1], int(found[2]))
-                isr = [] if found[3] == "empty" else [int(one) for one in found[3].split(", ")]
-                events = self.tables.events_of(place)
-                known = any(e["isr"] == isr and self._s(e["at_ns"]) == mark.at for e in events)
-            else:
-                known = mark.kind not in ("election", "ISR change")
-            yield Opinion(f"timeline: {mark.text} at {mark.at}", TRUE if known else FALSE, "no such event")
+        yield from self._all_shown("rebalances", begun, set(), None)
+
+    def _all_shown(
+        self, what: str, right: Counter[Any], unsure: set[Any], other: str | None
+    ) -> Iterator[Opinion]:
+        """Whether the marks are these; `other`: of all kinds but this one, else of rebalances."""
+        mine = (mark for mark in self.shown.marks if (mark.kind == "rebalance") is (other is None))
+        told = Counter((mark.at, mark.text if other else mark.text.partition("; ")[0]) for mark in mine)
+        wrong = [one for one in (right - told) + (told - right) if one not in unsure]
+        yield Opinion(f"timeline: {what}", FALSE if wrong else TRUE, f"{wrong[:4]}")
+
+    def _changes(self, place: Place) -> Iterator[tuple[Row, str]]:
+        """Each event of a partition, and how it is shown; empty if nothing changed."""
+        leader: int | None = None
+        isr: list[int] | None = None
+        for number, event in enumerate(self.tables.events_of(place)):
+            text, members = "", ", ".join(map(str, event["isr"] or []))
+            if event["kind"] == "leader":
+                if number and leader != event["leader"]:
+                    now = event["leader"]
+                    leads = "no leader of" if now is None or now < 0 else f"broker {now} leads"
+                    in_sync = f", ISR {members}" if members else ""
+                    text = f"{leads} {place} (epoch {event['leader_epoch']}{in_sync})"
+                leader = event["leader"]
+            elif event["isr"] is not None and event["isr"] != isr:
+                text = f"ISR of {place}: {members or 'empty'}"
+            isr = isr if event["isr"] is None else event["isr"]
+            yield event, text
 
     def _within(self, at: int) -> bool:
         return bool(0 <= (at - self.shown.began_ns) / SECOND <= self.shown.end_s)
 
     def _lag(self) -> Iterator[Opinion]:
+        """The greatest sample of each interval, and nothing else."""
+        width = max(self.shown.end_s / _SAMPLES, 0.001)
         for group in self.tables.groups:
-            samples = [s for s in self.of.groups.lag(group) if self._within(s.at)]
-            told = [(point.at, point.lag) for point in self.shown.lag if point.group == group]
-            known = {(self._s(s.at), round(s.lag)) for s in samples}
-            strange = [point for point in told if point not in known]
-            yield Opinion(f"timeline: lag of {group}", FALSE if strange else TRUE, f"{strange[:4]}")
-            most = max((round(s.lag) for s in samples), default=None)
-            shown = max((lag for _, lag in told), default=None)
-            yield one_of(f"timeline: greatest lag of {group}", shown, {most})
+            most: dict[int, tuple[float, int]] = {}
+            for at, lag in (
+                (self._s(s.at), round(s.lag)) for s in self.of.groups.lag(group) if self._within(s.at)
+            ):
+                if lag > most.get(int(at / width), (0.0, -1))[1]:
+                    most[int(at / width)] = at, lag
+            told = sorted((point.at, point.lag) for point in self.shown.lag if point.group == group)
+            right = sorted(most.values())
+            yield Opinion(
+                f"timeline: lag of {group}", TRUE if told == right else FALSE, f"{set(told) ^ set(right)}"
+            )
 
 
 def _by_row(bars: Iterable[Any]) -> dict[str, list[Any]]:

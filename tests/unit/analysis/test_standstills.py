@@ -310,13 +310,33 @@ def test_fault_on_a_producer_that_waits_for_nothing_is_no_cause(
 
 
 @pytest.mark.parametrize(("began", "named"), [(8_950, True), (9_050, False)])
-def test_delivery_waited_for_a_member_of_the_isr_whose_heal_had_begun(
-    began: int, named: bool, tmp_path: Path
+@pytest.mark.parametrize(("fault", "partition"), [("pause", 0), ("pause", 1), ("kill", 0)])
+def test_delivery_waited_for_a_broker_whose_heal_had_begun(
+    fault: str, partition: int, began: int, named: bool, tmp_path: Path
 ) -> None:
-    """It came at 9 s, and the heal was confirmed soon after; the member was in the ISR all the time."""
-    history = _history({0: 9_000, 1: 9_000}).fault(1, 3_000, 9_100, fault="pause", heal_began_ns=at(began))
-    (second,) = _scope(judged(history, tmp_path), "billing", partition=1)
-    assert ("in the ISR of orders/1" in (second.cause or "")) is named
+    """It came at 9 s, and the heal was confirmed soon after; the broker led, or was in the ISR, all the time:
+    what was delivered before had been fetched, or seen, before.
+    """
+    history = _history({0: 9_000, 1: 9_000}).fault(1, 3_000, 9_100, fault=fault, heal_began_ns=at(began))
+    (silence,) = _scope(judged(history, tmp_path), "billing", partition=partition)
+    role = "broker 1 led orders/0" if partition == 0 else "broker 1 was in the ISR of orders/1"
+    assert (role in (silence.cause or "")) is named
+
+
+@pytest.mark.parametrize(("minimum", "named"), [(1, False), (2, True)])
+def test_follower_without_which_the_isr_was_too_small_is_a_cause(
+    minimum: int, named: bool, tmp_path: Path
+) -> None:
+    """Broker 2 left the ISR before the silence, and did not come back; broker 3 ended it."""
+    producer = {"topic": "orders", "acks": "all"}
+    topic = {"name": "orders", "replication-factor": 3, "config": {"min.insync.replicas": minimum}}
+    history = _history({0: 9_000, 1: 3_000})
+    history.producers, history.topics = [producer], [topic | {"partitions": 2}]
+    history.fault(2, 500, 20_000).fault(3, 2_000, 8_000)
+    for ms, isr in ((1_000, [1, 3]), (2_900, [1]), (8_900, [1, 3])):
+        history.led(1, 0, ms, isr, kind="isr")
+    (first,) = _scope(judged(history, tmp_path), partition=0)
+    assert ("2 had left the ISR of orders/0, which was too small" in (first.cause or "")) is named
 
 
 def test_fault_on_a_member_that_took_over_is_no_cause(tmp_path: Path) -> None:

@@ -83,6 +83,11 @@ class PartitionState(NamedTuple):
     elr: tuple[int, ...] = ()
     led_last: int | None = None
 
+    @property
+    def holders(self) -> set[int | None]:
+        """Its leader, or the last one, and the ISR."""
+        return {self.leader if (self.leader or 0) >= 0 else self.led_last, *(self.isr or ())}
+
 
 def state_after(changes: Iterable[Change]) -> PartitionState:
     """The state after these changes, by time."""

@@ -9,13 +9,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import polars as pl
 
 from kaput.analysis.engine.spells import FAILED, LONG, PRODUCERS
-from kaput.analysis.facts.leader_history import Change, may_concern
+from kaput.analysis.facts.leader_history import Change, may_concern, state_after
 from kaput.analysis.facts.rebalances import Rebalance
 from kaput.analysis.facts.serving import ACKS_WAIT_FOR, OF_TRANSACTIONS, how_of, options_of
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
@@ -130,32 +130,36 @@ def held_up(run: Run, fault: FaultRow, place: TopicPartition, silence: tuple[int
     (from_ns, to_ns, ended), since_ns = silence, fault.effective_ns
     if since_ns is None or not fault.in_effect(from_ns, to_ns):
         return False
-    if needed(run, fault, place, (max(since_ns, from_ns), to_ns), None) is not None:
+    if needed(run, fault, place, (max(since_ns, from_ns), to_ns, ended), None) is not None:
         return True
     waits = run.story(place, from_ns, to_ns, None, None).waits if ended else ()
     return any(wait.condition == "heal" and fault.id in wait.faults for wait in waits)
 
 
 def needed(
-    run: Run, fault: FaultRow, place: TopicPartition, within: tuple[int, int], group: str | None
+    run: Run, fault: FaultRow, place: TopicPartition, within: tuple[int, int, bool], group: str | None
 ) -> str | None:
     """What a fault's brokers were to a partition at the first of two times (in a rolling restart, when it was
-    their turn): its leader, or members of the ISR if acknowledgements (or deliveries) wait for that; None if
-    nothing. One that only slows members of the ISR is nothing to a partition that waits for something else.
-    A delivery at the second time did not wait for members that do not run and are still in the ISR.
+    their turn; the second is the end of a silence, and whether anything ended it): its leader, or members of
+    the ISR if acknowledgements (or deliveries) wait for that, or those without which it was too small; None
+    if nothing. One that only slows members of the ISR is nothing to a partition that waits for something
+    else. A delivery did not wait for brokers that do not run then, and still lead or are still in the ISR.
     """
-    history, (at_ns, to_ns) = run.leader_history, within
+    history, (at_ns, to_ns, _) = run.leader_history, within
     if place not in history.changes or not may_concern(fault, place):
         return None
     api = run.given.asked_by_clients(fault)
     if api in OF_TRANSACTIONS or (group is None and api is not None and api not in ACKS_WAIT_FOR):
         return None
     turns = run.serving.turns.get(fault.id, {})
-    since = {broker: turns.get(broker, within) for broker in fault.brokers}
+    since = {broker: turns.get(broker, (at_ns, to_ns)) for broker in fault.brokers}
+    away = group is not None and fault.may_end_ns > to_ns
+    not_running = away and how_of(fault, run.given.scenario) in ("ended", "frozen")
+    still = history.possible_by(place, to_ns).holders if not_running else ()
     then = {
         broker: history.before(place, max(at_ns, from_ns))
         for broker, (from_ns, until_ns) in since.items()
-        if from_ns < to_ns and until_ns > at_ns
+        if from_ns < to_ns and until_ns > at_ns and broker not in still
     }
     for broker, state in then.items():
         if state.leader == broker:
@@ -164,17 +168,50 @@ def needed(
             return f"{place} had no leader after broker {broker}"
         if group is None and _still_asked(run, broker, place, max(at_ns, since[broker][0])):
             return f"broker {broker} was the last that had acknowledged anything in {place}"
-    not_running = how_of(fault, run.given.scenario) in ("ended", "frozen")
-    away = group is not None and not_running and fault.may_end_ns > to_ns
-    still = (history.possible_by(place, to_ns).isr or ()) if away else ()
-    in_sync = [
-        broker for broker, state in then.items() if broker in (state.isr or ()) and broker not in still
+    if api is not None or (group is None and not run.terms(place).acks_all):
+        return None
+    what = "acks=all waits for" if group is None else "records become visible with"
+    hit = [
+        f"{broker} was in the ISR of {place}, which {what}"
+        for broker, state in then.items()
+        if broker in (state.isr or ())
     ]
-    waits_for_isr = api is None and (group is not None or run.terms(place).acks_all)
-    if in_sync and waits_for_isr and not _waited_for_more(run, fault, place, within, group):
-        what = "acks=all waits for" if group is None else "records become visible with"
-        return f"broker {in_sync[0]} was in the ISR of {place}, which {what}"
-    return None
+    hit += [
+        f"{broker} had left the ISR of {place}, which was too small without it"
+        for broker in (then if not hit else ())
+        if _too_small_without(run, fault, place, broker, within, group)
+    ]
+    return f"broker {hit[0]}" if hit and not _waited_for_more(run, fault, place, within[:2], group) else None
+
+
+def _too_small_without(
+    run: Run,
+    fault: FaultRow,
+    place: TopicPartition,
+    broker: int,
+    within: tuple[int, int, bool],
+    group: str | None,
+) -> bool:
+    """Whether a broker had left the ISR since the fault took effect, and the partition waited, without it,
+    while fewer than min.insync.replicas were in sync.
+    """
+    (at_ns, to_ns, ended), begin_ns = within, fault.effective_ns or 0
+    changes, minimum = run.leader_history.changes[place], run.terms(place).min_isr
+    before = run.leader_history.before(place, begin_ns).isr
+    later = [one.isr for one in changes if begin_ns <= one.at_ns < at_ns]
+    if not any(broker in (isr or ()) for isr in (before, *later)):
+        return False
+    until_ns = min(to_ns, fault.until_ns)
+    moments = {at_ns, until_ns, *minimum.moments(), *(one.at_ns for one in changes)}
+    for from_ns, end_ns in pairwise(sorted(at for at in moments if at_ns <= at <= until_ns)):
+        leader, _, isr, *_ = state_after(one for one in changes if one.at_ns <= from_ns)
+        if not isr or broker in isr or leader is None or len(isr) >= minimum.at(leader, from_ns)[0]:
+            continue
+        waits = run.story(place, at_ns, to_ns, group, None).waits if ended and leader >= 0 else ()
+        unmet = (one for one in waits if one.condition not in _OWN)
+        if leader >= 0 and (not ended or any(one.from_ns < end_ns and one.to_ns > from_ns for one in unmet)):
+            return True
+    return False
 
 
 def _waited_for_more(
@@ -319,6 +356,7 @@ class RunEvents:
             topic = fault.hit.whole_topic
             about = place is None or topic is None or place.topic == self._run.given.full_name(topic)
             mine = about and (place is None or not self._only_eases(fault, place))
+            mine = mine and self._run.may_concern_users(fault, place, group)
             known = mine and fault.until_ns > (fault.effective_ns or 0)
         else:
             # Of what came late, or was over, it is not known: no condition is about copies.
@@ -329,7 +367,7 @@ class RunEvents:
                 known = any(fault.hit.name in mirrors for mirrors in copies.values())
             else:
                 each = [] if place is None else [place, *copies]
-                hows = (needed(self._run, fault, one, (since, to_ns), group) for one in each)
+                hows = (needed(self._run, fault, one, (since, to_ns, ended), group) for one in each)
                 return next((how for how in hows if how is not None), None)
         return "" if known else None
 

@@ -241,8 +241,8 @@ def event_marks(found: Iterable[Mapping[str, Any]], clock: TimelineClock) -> Ite
                 in_sync = f", ISR {', '.join(map(str, row['isr']))}" if row["isr"] else ""
                 text = f"{leads} {place[0]}/{place[1]} (epoch {row['leader_epoch']}{in_sync})"
             led[place] = leader
-        elif kind == "isr" and row["isr"] != before:  # else its eligible leader replicas changed
-            text = f"ISR of {place[0]}/{place[1]}: {', '.join(map(str, row['isr'] or [])) or 'empty'}"
+        elif kind == "isr" and row["isr"] not in (None, before):  # else its eligible leader replicas changed
+            text = f"ISR of {place[0]}/{place[1]}: {', '.join(map(str, row['isr'])) or 'empty'}"
         elif kind in ("fenced", "unfenced", "started", "stopped"):
             text = f"broker {row['broker']} {kind}"
         elif kind in ("joined", "left", "killed"):
