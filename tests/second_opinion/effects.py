@@ -152,9 +152,21 @@ class Effects:
             for (_, stopped), (back, started) in pairwise(changes):
                 if started and not stopped:
                     next_stop = min((t for t, up in changes if not up and t > back), default=FOREVER)
-                    found.setdefault(node, []).extend(
-                        [(back, at) for at in unfenced if back <= at < next_stop][:1]
-                    )
+                    boot = [(back, at) for at in unfenced if back <= at < next_stop][:1]
+                    boot = [b for b in boot if not any(back <= at < b[1] for at in self._taken_in(node))]
+                    found.setdefault(node, []).extend(boot)
+        return found
+
+    def _taken_in(self, node: int) -> list[int]:
+        """When an ISR grew by a broker: it had registered by then, seen or not."""
+        found: list[int] = []
+        before: dict[Place | None, list[int]] = {}
+        for e in sorted(self.tables.rows("cluster_events"), key=lambda e: e["at_ns"]):
+            if e["isr"] is not None:
+                place = self.tables.place(e)
+                if e["kind"] == "isr" and node in e["isr"] and node not in before.get(place, e["isr"]):
+                    found.append(e["at_ns"])
+                before[place] = e["isr"]
         return found
 
     def is_booting(self, node: int, at: int) -> bool:
@@ -240,45 +252,48 @@ class Effects:
         changes = [e["at_ns"] // MS for e in rows if e["kind"] in ("leader", "isr")]
         return [(a, b) for a, b in spans if not any(a // MS < at < b // MS for at in changes)]
 
-    def denies(self, operation: str, place: Place, at: int) -> bool:
-        """Whether an ACL keeps clients from an operation on a partition, none of those that do it can sign
-        in, or its topic is gone.
-        """
-        users, effects = self._users(operation, place), self.in_effect(at)
-        if users == {"app"} and any(e.fault == "change-password" for e in effects):
-            return True
-        return any(
-            (
-                e.fault in ("recreate", "delete-topic")
-                or (
-                    e.fault == "deny"
-                    and e.step.get("operation", "Write") in (operation, "All")
-                    and (users or {"kaput"}) == {e.step.get("principal", "User:kaput").removeprefix("User:")}
-                )
-            )
-            and self.tables.place_of(None, e.target.removeprefix("topic "), place.partition) == place
-            for e in effects
-        )
+    def denies(self, operation: str, place: Place, at: int, users: set[str]) -> bool:
+        """Whether the partition's topic is gone, or each of these users may not use it, or not sign in."""
+        effects = self.in_effect(at)
+        return all(any(self._denies(e, operation, place, user) for e in effects) for user in users)
 
-    def _users(self, operation: str, place: Place) -> set[str]:
-        """As whom clients write to the partition's topic, or read it; members and pipes may differ."""
-        workload = self.tables.scenario.get("workload") or {}
-        groups = workload.get("groups") or []
-        if operation == "Write":
-            writers = [
-                *(workload.get("producers") or []),
-                *(g["produces"] for g in groups if g.get("produces")),
-            ]
-            mine = [one.get("config") or {} for one in writers if one.get("topic") == place.topic]
-        else:
-            reads = [g for g in groups if place.topic in g.get("topics", ())]
-            own = [(g.get("config") or {}, g.get("member-config") or {}, g.get("members", 1)) for g in reads]
-            mine = [
-                {**config, **(members.get(n) or members.get(str(n)) or {})}
-                for config, members, count in own
-                for n in {*range(1, count + 1), *map(int, members)}
-            ]
-        return {config.get("sasl.username", "kaput") for config in mine}
+    def _denies(self, effect: Effect, operation: str, place: Place, user: str) -> bool:
+        if effect.fault in ("deny", "change-password") and not self.is_about(effect, operation, {user}):
+            return False
+        if effect.fault == "change-password":
+            return True
+        if effect.fault == "deny" and effect.step.get("operation", "Write") not in (operation, "All"):
+            return False
+        mine = self.tables.place_of(None, effect.target.removeprefix("topic "), place.partition) == place
+        return effect.fault in ("deny", "recreate", "delete-topic") and mine
+
+    @staticmethod
+    def is_about(effect: Effect, operation: str, users: set[str]) -> bool:
+        """Whether what a step does to users may concern one of these."""
+        if effect.fault == "change-password":
+            return "app" in users
+        if effect.fault != "deny":
+            return True
+        whose = effect.step.get("principal", "User:kaput").removeprefix("User:")
+        other = {"Write": "Read", "Read": "Write"}[operation]
+        return whose in users and effect.step.get("operation", "Write") != other
+
+    def members_users(self, group: str, owner: str | None = None) -> set[str]:
+        """As whom the owner of a partition signs in, or all members of the group."""
+        spec = self.tables.group_specs.get(group) or {}
+        own = {int(n): config for n, config in (spec.get("member-config") or {}).items()}
+        numbers = {*range(1, spec.get("members", 1) + 1), *own}
+        if owner and (found := re.fullmatch(r"member-(\d+)(\.\d+)?", owner)):
+            numbers = {int(found[1])}
+        configs = ({**(spec.get("config") or {}), **own.get(n, {})} for n in numbers)
+        return {config.get("sasl.username", "kaput") for config in configs}
+
+    def producers_users(self, producers: Iterable[int]) -> set[str]:
+        """As whom producers sign in; those of pipes have the numbers behind the others'."""
+        specs, groups = self.tables.producer_specs, self.tables.group_specs.values()
+        pipes = [group["produces"] for group in groups if group.get("produces")]
+        each = (specs.get(n) or (pipes[(n - len(specs)) % len(pipes)] if pipes else {}) for n in producers)
+        return {(one.get("config") or {}).get("sasl.username", "kaput") for one in each} or {"kaput"}
 
     def cut_from_controllers(self, node: int, at: int) -> list[Effect]:
         """The faults in effect that keep a node from every controller of its cluster but itself."""

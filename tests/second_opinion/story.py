@@ -273,11 +273,11 @@ class Story:
     # A group's own conditions.
 
     def _group_reasons(self, at: int, since: int, end: int, group: str) -> set[Reason]:
-        if self.effects.denies("Read", self.place, at):
+        owner = self._owner(at, group)
+        if self.effects.denies("Read", self.place, at, self.effects.members_users(group, owner)):
             return {("denied", 0)}
         if self._uncopied(at, end, group):
             return {("mirror", 0)}
-        owner = self._owner(at, group)
         if owner == "":
             return {("no owner", 0) if self._any_member_runs(at, group) else ("no member", 0)}
         if owner is None:
@@ -362,9 +362,9 @@ class Story:
 
     def _own(self, at: int, producer: int | None) -> set[Reason]:
         """Whether a fault stops this producer, or all that send to the partition."""
-        if self.effects.denies("Write", self.place, at):
-            return {("denied", 0)}
         senders = self.senders if producer is None else {producer}
+        if self.effects.denies("Write", self.place, at, self.effects.producers_users(senders)):
+            return {("denied", 0)}
         faults = self.effects.in_effect(at)
         stopped = [any(hits_producer(e, one) and e.fault in _STOPS for e in faults) for one in senders]
         return {("producers", 0)} if stopped and all(stopped) else set()

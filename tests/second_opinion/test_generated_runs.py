@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from fakes.histories import History, at
 from second_opinion.judging import findings_of, opinions_of, played, timeline_of
-from second_opinion.opinion import FALSE, TRUE, opinions
+from second_opinion.opinion import FALSE, TRUE, Examiner, opinions
 from second_opinion.simulated import FaultSpec, World
+from second_opinion.timeline import Timeline
 from second_opinion.worlds import worlds
 
 
@@ -365,6 +367,29 @@ def test_no_claim_is_false_of_a_written_run(history: History, waited: list[str],
     assert [one for one in opinions(run, findings) if one.verdict == FALSE] == []
     silences = [claim for claim in findings["claims"] if claim["kind"] == "silence"]
     assert silences and all([w["condition"] for w in one["waited_for"]] == waited for one in silences)
+
+
+def _registered_unseen() -> History:
+    """Broker 2 is back at 6.5 s and in the ISR at 7 s; no poll saw it register. It is fenced later."""
+    history = _down(_written(), 2, 4_000, 6_500)
+    polled = {"within_ns": 200_000_000, "source": "polled"}
+    history.led(1, 0, 5_000, [1, 3], kind="isr", **polled).led(1, 0, 7_000, [1, 2, 3], kind="isr", **polled)
+    for kind, ms in (("fenced", 13_000), ("unfenced", 14_000)):
+        history.add("cluster_events", kind=kind, broker=2, at_ns=at(ms), **polled)
+    return history.led(2, 1, 9_000, [2, 3], **polled)
+
+
+def test_broker_that_an_isr_took_in_had_registered(tmp_path: Path) -> None:
+    """It leads from 9 s on, though the first record of its registration is from 14 s."""
+    run = _registered_unseen().read_to_end().write(tmp_path / "run").path
+    findings = findings_of(run)
+    shown = timeline_of(run, findings)
+    assert [(bar.kind, bar.begin) for bar in shown.leaders] == [("broker 1", 0.0), ("broker 2", 9.0)]
+    examiner = Examiner(run)
+    found = [*examiner.opinions(findings), *Timeline(examiner, shown).all()]
+    assert [one for one in found if one.verdict == FALSE] == []
+    down = replace(shown, leaders=[*shown.leaders[:1], shown.leaders[1]._replace(kind="no leader")])
+    assert any(one.verdict == FALSE for one in Timeline(examiner, down).all())
 
 
 def test_change_that_never_ends_was_over_when_it_took_effect(tmp_path: Path) -> None:

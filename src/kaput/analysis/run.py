@@ -39,18 +39,19 @@ from kaput.analysis.facts.open_transactions import Held, Hold, Samples, Transact
 from kaput.analysis.facts.partitions import Partitions
 from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
-from kaput.analysis.facts.serving import Serving, min_isr_of, serving
+from kaput.analysis.facts.serving import Serving, min_isr_of, options_of, serving
 from kaput.analysis.facts.waits import SHORTEST_NS, Record, Story, Terms, Waiter, fencings
 from kaput.analysis.runs.columns import NO_KEY, OWN_NUMBER, OWN_SEQ, none
 from kaput.analysis.runs.names import Names
 from kaput.analysis.runs.tables import Unit, units
 from kaput.analysis.views.known import Known
 from kaput.core import SECOND, TopicPartition, cluster_and_topic, duration
+from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import STORE_TABLES, Evidence
-from kaput.scenario.fault_kinds import DELETE_RECORDS, DELETE_TOPICS
+from kaput.scenario.fault_kinds import DELETE_RECORDS, DELETE_TOPICS, ChangePasswordOptions, DenyOptions
 from kaput.scenario.model import compacts, pipe_producers, retains_little, spec_of
-from kaput.scenario.vocabulary import Isolation
+from kaput.scenario.vocabulary import CLIENT_USER, Isolation
 from kaput.verdict.contracts import unclean_allowed
 
 BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs", *STORE_TABLES)
@@ -373,7 +374,22 @@ class Run:
         stalls: list[tuple[int, int]] = []
         if self._isolation.get(group) == "read_committed":
             stalls = [(one.from_ns, one.to_ns) for one in self.stalls if one.place == place]
-        return Waiter(frozenset(f"producer {number}" for number in mine), group, spans, stalls)
+        targets, scenario = frozenset(f"producer {number}" for number in mine), self.given.scenario
+        users = {} if scenario is None else scenario.users(group, mine)
+        return Waiter(targets, group, spans, stalls, users=users)
+
+    def may_concern_users(self, fault: FaultRow, place: TopicPartition | None, group: str | None) -> bool:
+        """Whether what a fault does to a user may concern a client that reads or writes there."""
+        scenario, options = self.given.scenario, options_of(fault, self.given.scenario)
+        if scenario is None or not isinstance(options, ChangePasswordOptions | DenyOptions):
+            return True
+        codes = self._senders if place is None else [self.names.code(place)]
+        senders = (one for code in codes for one in self._senders.get(code, ([], []))[0])
+        users = {*scenario.users(group, senders).values()} or {CLIENT_USER}
+        if isinstance(options, ChangePasswordOptions):
+            return options.user in users
+        other = "Read" if group is None else "Write"
+        return options.principal.removeprefix("User:") in users and options.operation != other
 
     @cached_property
     def stalls(self) -> list[coordinators.StalledOffset]:

@@ -187,9 +187,9 @@ class Group(Block):
         return [n for n in sorted(ids) if mine is not None and ids[n] == mine]
 
     @property
-    def users(self) -> set[str]:
-        """As whom its members sign in to a cluster of kaput, also those that a step adds."""
-        return {user_of(self.as_member(number).config) for number in self._numbers}
+    def users(self) -> dict[str, str]:
+        """As whom its members (`member-2`) sign in to a cluster of kaput, also those that a step adds."""
+        return {f"member-{n}": user_of(self.as_member(n).config) for n in sorted(self._numbers)}
 
     @property
     def _numbers(self) -> set[int]:

@@ -216,7 +216,7 @@ def read_resolved(path: Path) -> Scenario:
         raise EvidenceError(str(error)) from None
     data = source.data
     wanted = deepcopy(data.get("expect"))
-    _drop_odd_keys(data)
+    _as_text_keys(data)
     data.setdefault("title", "")
     steps = _Steps(source)
     for _ in range(_ROUNDS):
@@ -268,8 +268,10 @@ def _left_out(wanted: Any, read: Any) -> dict[str, str]:
     return {str(key): str(limit) for key, limit in wanted.items() if key not in (read or {})}
 
 
-def _drop_odd_keys(data: Any) -> None:
-    """Deletes keys that are not text: no version of the format has any."""
+def _as_text_keys(data: Any) -> None:
+    """Makes text of keys that are numbers, as of members, and deletes other keys that are not text: no version
+    of the format has any.
+    """
     pending, seen = [data], set()
     while pending:
         block = pending.pop()
@@ -278,7 +280,9 @@ def _drop_odd_keys(data: Any) -> None:
         seen.add(id(block))
         if isinstance(block, dict):
             for key in [key for key in block if not isinstance(key, str)]:
-                del block[key]
+                value = block.pop(key)
+                if type(key) is int:
+                    block[str(key)] = value
             pending += block.values()
         elif isinstance(block, list):
             pending += block

@@ -9,7 +9,7 @@ Field names are those of the file in snake_case; the text below a field is its d
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, PrivateAttr, create_model, model_validator
@@ -225,18 +225,12 @@ class Scenario(Block):
         numbers = (number for number in range(1, count + 1) if number not in self._unreadable_steps)
         return list(zip(numbers, self.faults, strict=True))
 
-    def users(self) -> dict[str, set[str]]:
-        """By what is done to a topic, as `Write orders` or `Read dc1:orders`, as whom clients do it."""
-        done = [("Write", one.topic, one.cluster, {user_of(one.config)}) for one in self.workload.producers]
-        for group in self.workload.groups:
-            done += [("Read", topic, group.cluster, group.users) for topic in group.topics]
-            if pipe := group.produces:
-                done.append(("Write", pipe.topic, group.cluster, {user_of(pipe.config)}))
-        found: dict[str, set[str]] = {}
-        for what, name, cluster, users in done:
-            topic = self.topic(name, cluster)
-            found.setdefault(f"{what} {topic.full_name if topic else name}", set()).update(users)
-        return found
+    def users(self, group: str | None, producers: Iterable[int]) -> dict[str, str]:
+        """As whom the members of a group, or these producers, sign in: by `member-1`, or `producer 0`."""
+        if group is not None:
+            return next((one.users for one in self.workload.groups if one.id == group), {})
+        specs = ((number, spec_of(self, number)) for number in producers)
+        return {f"producer {number}": user_of(spec.config) for number, spec in specs if spec is not None}
 
     def step_of(self, id_: str, fault: str) -> FaultStep | None:
         """The step that a fault in the evidence belongs to: its id begins with the step's number."""

@@ -462,22 +462,29 @@ def test_who_is_denied_the_topic_waits_for_the_heal(operation: str, waiter: Wait
         ("app", ["app", "kaput"], False),
     ],
 )
-@pytest.mark.parametrize("waiter", [PRODUCER_0, Waiter(group="billing")])
-def test_who_is_denied_is_a_user(principal: str, users: list[str], denied: bool, waiter: Waiter) -> None:
-    """It holds a silence up if all that write (or all members that read) are that user."""
+@pytest.mark.parametrize("group", [None, "billing"])
+def test_who_is_denied_is_a_user(principal: str, users: list[str], denied: bool, group: str | None) -> None:
+    """It holds a silence up if all that write (or all members of the group) are that user."""
     step = {"at": "10s", "fault": "deny", "target": "topic orders", "for": "5s", "operation": "All"}
     history = _led().fault(1, 10_000, 15_000, fault="deny", target="topic orders", id="1-deny")
     history.rows["faults"][-1]["brokers"] = []
-    configs = [{"sasl.username": user} for user in users]
-    workload = {
-        "producers": [{"topic": "orders", "messages": 9, "config": config} for config in configs],
-        "groups": [{"id": "billing", "topics": ["orders"], "members": len(users),
-                    "member-config": dict(enumerate(configs, 1))}],
-    }  # fmt: skip
-    more = {"cluster": {"security": "scram-tls"}, "workload": workload}
-    story = _story(
-        history, 10, 15.1, waiter=waiter, faults=[step | {"principal": f"User:{principal}"}], **more
+    waiter = Waiter(group=group, users={f"member-{n}": user for n, user in enumerate(users)})
+    step["principal"] = f"User:{principal}"
+    story = _story(history, 10, 15.1, waiter=waiter, faults=[step], cluster={"security": "scram-tls"})
+    assert (_waits(story)[:1] == [("heal", 10, 15)]) == denied
+
+
+@pytest.mark.parametrize(("owner", "denied"), [("member-1", False), ("member-2.3", True)])
+def test_of_a_partition_with_an_owner_its_user_decides(owner: str, denied: bool) -> None:
+    """The other member of its group may read."""
+    step = {"at": "10s", "fault": "change-password", "target": "cluster", "for": "5s"}
+    history = _led().fault(
+        1, 10_000, 15_000, fault="change-password", target="cluster", id="1-change-password"
     )
+    history.rows["faults"][-1]["brokers"] = []
+    history.event("assigned", 1_000, member=owner)
+    waiter = Waiter(group="billing", users={"member-1": "kaput", "member-2": "app"})
+    story = _story(history, 10, 15.1, waiter=waiter, faults=[step], cluster={"security": "scram-tls"})
     assert (_waits(story)[:1] == [("heal", 10, 15)]) == denied
 
 

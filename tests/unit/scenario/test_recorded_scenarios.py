@@ -39,6 +39,15 @@ def test_unknown_keys_are_ignored_at_every_depth(tmp_path: Path) -> None:
     assert read(tmp_path, document) == scenario
 
 
+def test_numbers_of_members_are_read(tmp_path: Path) -> None:
+    """kaput writes them as texts, others as numbers."""
+    document = load_builtin("noop").dump()
+    group = {"id": "g", "topics": ["orders"], "member-config": {2: {"client.rack": "b"}}, "later": {1: 1}}
+    document["workload"]["groups"] = [group]
+    (found,) = read(tmp_path, document).workload.groups
+    assert found.member_config == {2: {"client.rack": "b"}}
+
+
 def test_unreadable_faults_and_expectations_are_skipped(tmp_path: Path) -> None:
     """An unknown fault keeps its name; a step or expectation that makes no sense here is left out."""
     document = load_builtin("noop").dump()

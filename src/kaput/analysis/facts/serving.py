@@ -27,7 +27,7 @@ from kaput.scenario.fault_kinds import (
 )
 from kaput.scenario.model import Scenario
 from kaput.scenario.targets import CLUSTERS
-from kaput.scenario.vocabulary import CLIENT_USER, NOOP
+from kaput.scenario.vocabulary import NOOP
 
 # ended: no process; starting: a process that is not unfenced yet; frozen: a process that does not run; disk:
 # nothing is written; cut: unreachable for some; slow: all else, which may or may not hold up a request.
@@ -229,8 +229,8 @@ def _without_topic(fault: FaultRow, away: Hindrance, events: Iterable[Mapping[st
 
 
 def _denied(fault: FaultRow, scenario: Scenario | None) -> list[str]:
-    """What a fault denies all clients of kaput that do it, as `Write orders`; both while it has deleted the
-    topic.
+    """What a fault denies kaput's clients, as `Write orders` (while it has deleted the topic), or a user of
+    theirs, as `Write orders as app`.
     """
     if fault.fault in DELETE_TOPICS and fault.hit.whole_topic is not None:
         name = _full_name(fault.hit.whole_topic, scenario)
@@ -238,15 +238,16 @@ def _denied(fault: FaultRow, scenario: Scenario | None) -> list[str]:
     step = scenario.step_of(fault.id, fault.fault) if scenario is not None else None
     if step is None or scenario is None:
         return []
-    users = scenario.users()
     if isinstance(step.options, ChangePasswordOptions):
-        return [what for what, names in users.items() if names == {step.options.user}]
+        return [sign_in(step.options.user, fault.cluster)]
     if not isinstance(step.options, DenyOptions) or step.target.topic is None:
         return []
-    name = _full_name(step.target.topic, scenario)
-    denied = {step.options.principal.removeprefix("User:")}
-    every = [f"{one} {name}" for one in ("Read", "Write") if step.options.operation in (one, "All")]
-    return [what for what in every if users.get(what, {CLIENT_USER}) == denied]
+    done = f"{_full_name(step.target.topic, scenario)} as {step.options.principal.removeprefix('User:')}"
+    return [f"{one} {done}" for one in ("Read", "Write") if step.options.operation in (one, "All")]
+
+
+def sign_in(user: str, cluster: str | None) -> str:
+    return f"sign in to {cluster or 'the cluster'} as {user}"
 
 
 def _full_name(topic: str, scenario: Scenario | None) -> str:

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 from kaput.analysis.facts.assignments import Owners
 from kaput.analysis.facts.leader_history import Change, LeaderHistory, state_after
 from kaput.analysis.facts.open_transactions import Hold
-from kaput.analysis.facts.serving import Hindrance, How, MinIsr, Serving
+from kaput.analysis.facts.serving import Hindrance, How, MinIsr, Serving, sign_in
 from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.findings_claims import EndedBy, Wait, only_flaps
 from kaput.scenario.targets import recorded_target
+from kaput.scenario.vocabulary import CLIENT_USER
 
 SHORTEST_NS = SECOND  # of a silence
 _SAMPLED_NS = 2 * SECOND  # offsets are sampled every second
@@ -79,7 +80,8 @@ class Waiter:
     and if it reads copies only, the mirrors through which each of them comes.
     `given_up`: when messages failed or were given up; `rereads`: when a group was delivered what it had had
     before, for a second or more. Of a group that reads what is committed, `holds`: which
-    transactions held back what ended the silence; `stalls`: when the last stable offset stood still.
+    transactions held back what ended the silence; `stalls`: when the last stable offset stood still. `users`:
+    as whom the producers, or the group's members, sign in.
     """
 
     producers: frozenset[str] = frozenset()
@@ -89,6 +91,7 @@ class Waiter:
     holds: Sequence[Hold] = ()
     rereads: Sequence[tuple[int, int]] = ()
     mirrors: Sequence[frozenset[str]] = ()
+    users: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -360,15 +363,29 @@ class _Walk:
         return tuple(one for one in mine if one.how in ("frozen", "disk") or one.controllers)
 
     def _of_client(self, at_ns: int) -> WaitState:
-        operation = "Write" if self.waiter.group is None else "Read"
-        denied = self._held(f"{operation} {self.place.topic}", at_ns, ["slow"], Stage.DENIED)
-        if denied:
-            return WaitState(Stage.DENIED, tuple(denied))
+        denied = self._denied(at_ns)
+        if denied is not None:
+            return denied
         if self.waiter.group is not None:
             copied = _if_all([self._on_the_way(ways, at_ns) for ways in self.waiter.mirrors], Stage.UNCOPIED)
             return copied or self._of_group(self.waiter.group, at_ns) or self._of_records(at_ns)
         held = [self._held(target, at_ns) for target in sorted(self.waiter.producers)]
         return _if_all(held, Stage.CLIENT_HINDERED) or WaitState(Stage.READY)
+
+    def _denied(self, at_ns: int) -> WaitState | None:
+        """Whether the topic is not there, or no user of those who waited may use it."""
+        group, users = self.waiter.group, self.waiter.users
+        owners = () if group is None else self.record.owners.get((group, self.place), ())
+        mine = next((who for at, who in reversed(owners) if at <= at_ns), frozenset())
+        known = {users.get(one.partition(".")[0], CLIENT_USER) for one in mine} or {*users.values()}
+        what = f"{'Write' if group is None else 'Read'} {self.place.topic}"
+        held: dict[str, list[Hindrance]] = {}
+        for user in sorted(known or {CLIENT_USER}):
+            needs = (what, f"{what} as {user}", sign_in(user, self.cluster))
+            held[user] = [one for need in needs for one in self._held(need, at_ns, ["slow"], Stage.DENIED)]
+        if not all(held.values()):
+            return None
+        return WaitState(Stage.DENIED, tuple(dict.fromkeys(one for each in held.values() for one in each)))
 
     def _on_the_way(self, mirrors: Collection[str], at_ns: int) -> list[Hindrance]:
         """What holds up one of the mirrors through which a copy comes."""

@@ -19,6 +19,7 @@ from kaput.scenario.checks.clients import (
 )
 from kaput.scenario.checks.clusters import check_several, check_single
 from kaput.scenario.checks.moves import check_moves
+from kaput.scenario.clients import user_of
 from kaput.scenario.cluster import KAFKA_VERSION, MOST_BROKERS, WHY_MOST_BROKERS, Cluster
 from kaput.scenario.events import GROUP_EVENTS, MARKERS_PENDING, PARTITION_EVENTS, STEP_EVENTS, Moment
 from kaput.scenario.fault_kinds import (
@@ -315,7 +316,11 @@ def _settings(step: FaultStep, scenario: Scenario) -> Found:
 def _user(step: FaultStep, scenario: Scenario) -> Found:
     if isinstance(step.options, ChangePasswordOptions):
         user = step.options.user
-        if all(user not in users for users in scenario.users().values()):
+        producers, groups = scenario.workload.producers, scenario.workload.groups
+        known = {user_of(one.config) for one in producers}
+        known |= {user_of(one.produces.config) for one in groups if one.produces is not None}
+        known |= {each for one in groups for each in one.users.values()}
+        if user not in known:
             yield ("fault",), f"no client signs in as {user}; write config: {{sasl.username: {user}}} for one"
 
 
