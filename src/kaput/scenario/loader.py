@@ -269,8 +269,8 @@ def _left_out(wanted: Any, read: Any) -> dict[str, str]:
 
 
 def _as_text_keys(data: Any) -> None:
-    """Makes text of keys that are numbers, as of members, and deletes other keys that are not text: no version
-    of the format has any.
+    """Makes text of keys that are numbers, as of members; deletes others that are not text: no version of the
+    format has any.
     """
     pending, seen = [data], set()
     while pending:
