@@ -627,12 +627,10 @@ class Examiner:
             return {"down", "starting", None}
         if not self.effects.is_up(leader, at):
             return {"down"}
-        kinds = ("stopped", "started", "unfenced")
-        mine = [e for e in self.tables.rows("cluster_events") if e["broker"] == leader and e["kind"] in kinds]
-        last = [e["kind"] for e in sorted(mine, key=lambda e: e["at_ns"]) if e["at_ns"] < at][-2:]
-        soon = any(e["kind"] == "unfenced" and e["at_ns"] // MS == at // MS for e in mine)
-        later = any(e["kind"] == "unfenced" and e["at_ns"] // MS > at // MS for e in mine)
-        return {"starting"} if last == ["stopped", "started"] and not soon and later else {None}
+        boots = self.effects.boots.get(leader, ())
+        if any(end // MS == at // MS for _, end in boots):
+            return {None}
+        return {"starting"} if self.effects.is_booting(leader, at) else {None}
 
     def _partition_tables(self) -> Iterator[Opinion]:
         for table in self.findings.get("partition_tables") or []:

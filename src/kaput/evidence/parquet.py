@@ -302,20 +302,43 @@ class Absence(NamedTuple):
 
 def absences(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int], list[Absence]]:
     """The downtimes by cluster and broker, each with the first unfencing from the start on, before the next
-    stop: a broker registers as fenced, so it may be fenced once more before that.
+    stop: a broker registers as fenced, so it may be fenced once more before that. One that an ISR took in
+    before had registered unseen, as where changes are polled.
     """
     events = list(events)
     unfenced: dict[tuple[str | None, int], list[int]] = {}
     for row in events:
         if row["kind"] == "unfenced":
             unfenced.setdefault((row.get("cluster"), row["broker"]), []).append(row["at_ns"])
+    taken_in = joined(events)
     found = {}
     for broker, spans in downtimes(events).items():
         stops = [*(down for down, _ in spans[1:]), FOREVER_NS]
         found[broker] = [
-            Absence(down, up, min((at for at in unfenced.get(broker, ()) if up <= at < stop), default=None))
+            Absence(down, up, _registered(unfenced.get(broker, ()), taken_in.get(broker, ()), (up, stop)))
             if up is not None
             else Absence(down, None, None)
             for (down, up), stop in zip(spans, stops, strict=False)
         ]
+    return found
+
+
+def _registered(unfenced: Iterable[int], taken_in: Iterable[int], alive: tuple[int, int]) -> int | None:
+    first = min((at for at in unfenced if alive[0] <= at < alive[1]), default=None)
+    return None if first is None or any(alive[0] <= at < first for at in taken_in) else first
+
+
+def joined(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int], list[int]]:
+    """By cluster and broker, when an ISR took it in."""
+    found: dict[tuple[str | None, int], list[int]] = {}
+    isrs: dict[tuple[Any, ...], frozenset[int]] = {}
+    for row in sorted(events, key=lambda row: row["at_ns"]):
+        if row["kind"] not in ("leader", "isr") or row.get("isr") is None:
+            continue
+        place = row.get("cluster"), row["topic"], row["partition"]
+        isr, before = frozenset(row["isr"]), isrs.get(place)
+        isrs[place] = isr
+        if row["kind"] == "isr" and before is not None:
+            for broker in isr - before:
+                found.setdefault((row.get("cluster"), broker), []).append(row["at_ns"])
     return found

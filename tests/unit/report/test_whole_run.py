@@ -267,9 +267,11 @@ def test_rates_section_requires_a_target_rate(run: Run) -> None:
 
 
 def test_isr_is_marked_when_it_changes() -> None:
-    """Not when only its eligible leader replicas do, with the same ISR again; none is empty."""
+    """Not when only its eligible leader replicas do, with the same ISR again, or none on record; none is
+    empty.
+    """
     row = {"topic": "orders", "partition": 0, "kind": "isr", "leader": -1, "leader_epoch": 1}
-    isrs = ([1, 2], [1], [], [], [3])
+    isrs = ([1, 2], [1], None, [], [], [3])
     found = [{**row, "at_ns": n * 10**9, "isr": isr} for n, isr in enumerate(isrs)]
     marks = list(event_marks(found, TimelineClock(0, 10.0)))
     assert [mark.text for mark in marks] == [f"ISR of orders/0: {isr}" for isr in ("1, 2", "1", "empty", "3")]
