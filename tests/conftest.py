@@ -45,12 +45,13 @@ _TOGETHER = {
     "mutants": ("second_opinion/test_mutants.py",),
     "measures": ("second_opinion/test_measures.py",),
     "spark": (
-        *(f"spark/test_{name}.py" for name in ("any_shape", "bench_generate", "dedup_streaming", "hdfs")),
+        *(f"spark/test_{name}.py" for name in ("any_shape", "dedup_streaming", "hdfs")),
+        "spark/test_bench_generate.py::test_spark",
         "spark/test_causes.py::test_every_case",
         "spark/test_row_order.py::test_rows_in_any_order_and_any_files_give_the_same_findings[0-spark]",
         "spark/test_run_folder_urls.py",
         "spark/test_writers.py::test_findings_of_files_written_by_spark",
-        *(f"property/test_ledger.py::test_{name}_equal" for name in ("ledger", "mixed_histories")),
+        "property/test_ledger.py::test_ledger_equal",
     ),
 }
 # Those that judge by the command, each with a Spark of its own: by file, in whichever worker is free.
@@ -169,7 +170,7 @@ def _shared(nodeid: str) -> str | None:
 # Files whose tests share a cluster with those of another file.
 _SHARING = {
     f"functional/cluster/test_{name}.py": "functional/cluster/test_admin.py"
-    for name in ("clients", "system_faults")
+    for name in ("clients", "steps_by_request", "system_faults")
 }
 
 

@@ -120,10 +120,10 @@ def test_kept_messages_equal_oracle() -> None:
 
 
 @pytest.mark.parametrize("first", _some(range(7_000, 7_120, 60), now=1))
-def test_mixed_histories_equal_oracle(first: int, spark: SparkContext) -> None:
+def test_mixed_histories_equal_oracle(first: int) -> None:
     """What follows from losses, where elections, transactions, a pipe and groups of every type meet."""
     parts = [Mixture(SEED, number) for number in range(first, first + 60)]
-    found = culprits(parts, by_pipeline(spark))
+    found = culprits(parts, by_pipeline(InProcess()))
     assert {f"seed {SEED}, history {part.number}": told for part, told in found} == {}
 
 

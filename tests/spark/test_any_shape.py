@@ -1,14 +1,13 @@
 """One analysis for every shape: rows and files in any order, much out of order, everything lost.
 
-Each of these once needed another way than the usual one; they are judged like any other run. `kaput analyze`
-judges the usual shape, and the others must equal that; a session that all share judges those.
+Each of these once needed another way than the usual one; they are judged like any other run: by a session
+that all share, or, where how tasks share them is not the question, without one.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
 
-from driving import KAPUT
 from fakes.histories import History
 from fakes.in_process import InProcess
 from kaput.analysis.pipeline import analyse
@@ -27,24 +25,14 @@ from kaput.evidence.folder import RunFolder
 from kaput.evidence.reading import check
 from kaput.evidence.schemas import TABLES
 from spark.planted import planted
-from waiting import PATIENCE_S
 
 MESSAGES = 40_000
 _ROW_GROUP = 5_000
 _START_NS = 1_700_000_000_000_000_000
 
 
-def _analyze(folder: Path) -> dict[str, Any]:
-    command = [*KAPUT, "analyze", str(folder), "--json", "--no-page", "--master", "local[*]"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    assert "Warning" not in done.stderr  # PySpark's of pandas, which is here for the tests' sake
-    findings: dict[str, Any] = json.loads(done.stdout)
-    return findings
-
-
-def _judged(folder: Path, spark: SparkContext) -> dict[str, Any]:
-    """In the session that is there."""
+def _judged(folder: Path, spark: Any) -> dict[str, Any]:
+    """In the session that is there, or without one."""
     findings: dict[str, Any] = json.loads(analyse(check(RunFolder(folder)), spark).to_json())
     return findings
 
@@ -56,15 +44,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def expected(made: Path) -> dict[str, Any]:
+def expected(made: Path, spark: SparkContext) -> dict[str, Any]:
     """What is found in it as it was written."""
-    return _analyze(made)
+    return _judged(made, spark)
 
 
 def test_without_spark_everything_is_found_as_well(made: Path, expected: dict[str, Any]) -> None:
     """Small runs are judged in kaput's own process."""
-    spark: Any = InProcess()
-    assert json.loads(analyse(check(RunFolder(made)), spark).to_json()) == expected
+    assert _judged(made, InProcess()) == expected
 
 
 def _dealt(rows: int, _random: np.random.Generator) -> list[np.ndarray[Any, Any]]:
@@ -145,7 +132,7 @@ def _send(folder: RunFolder, offset: np.ndarray[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("distance", [pytest.param(320, marks=pytest.mark.long), 30_000])
-def test_many_reordered_messages_are_counted(distance: int, tmp_path: Path, spark: SparkContext) -> None:
+def test_many_reordered_messages_are_counted(distance: int, tmp_path: Path) -> None:
     """Permuted within stretches of so many rows: as many are late as a running maximum says."""
     count, random = 120_000, np.random.default_rng(7)
     seq = np.concatenate(
@@ -162,17 +149,17 @@ def test_many_reordered_messages_are_counted(distance: int, tmp_path: Path, spar
     }
     _write(folder, "log", count, offset=np.arange(count), seq=seq, **same)
     _send(folder, np.argsort(seq))
-    counts = {a["name"]: a["count"] for a in _judged(tmp_path, spark)["anomalies"] if a["count"]}
+    counts = {a["name"]: a["count"] for a in _judged(tmp_path, InProcess())["anomalies"] if a["count"]}
     assert counts == {"reordered": int(np.count_nonzero(seq < np.maximum.accumulate(seq)))}
 
 
-def test_total_loss_has_a_cause_for_each_message(tmp_path: Path, spark: SparkContext) -> None:
+def test_total_loss_has_a_cause_for_each_message(tmp_path: Path) -> None:
     """Acknowledged under an epoch that an empty one overwrote: each loss has its cause."""
     count = 120_000
     folder = _folder(tmp_path, count, 0)
     _write(folder, "log", 0)
     _send(folder, np.arange(count))
-    (lost,) = [a for a in _judged(tmp_path, spark)["anomalies"] if a["name"] == "lost"]
+    (lost,) = [a for a in _judged(tmp_path, InProcess())["anomalies"] if a["name"] == "lost"]
     assert (lost["count"], lost["causes"], lost["permitted"]) == (count, {"deposed-leader": count}, count)
     table = pq.read_table(tmp_path / "analysis" / "lost")
     assert table["seq"].to_pylist() == list(range(count))

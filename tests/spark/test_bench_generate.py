@@ -1,4 +1,4 @@
-"""What `kaput bench generate` says will be found is found, no more and no less."""
+"""What `kaput bench generate` says will be found is found, no more and no less: once by Spark."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkContext
 
+from fakes.in_process import InProcess
 from fakes.kinds_of_anomalies import NOT_PLANTED
 from kaput.analysis.pipeline import analyse
 from kaput.bench.generate import generate, shape_of
@@ -21,8 +22,9 @@ from kaput.evidence.schemas import TABLES
 from kaput.scenario.checks.scenario import check
 from kaput.scenario.loader import read_resolved
 
+SLABS = "ten producers in eight slabs"
 CASES = {
-    "ten producers in eight slabs": (shape_of(50_000, 10, 10, 1, seed=1, slab_messages=7_000), 0.0001),
+    SLABS: (shape_of(50_000, 10, 10, 1, seed=1, slab_messages=7_000), 0.0001),
     "uneven producers, three groups": (
         shape_of(50_000, 7, 4, 3, seed=2, uneven=True, slab_messages=9_000),
         0.0005,
@@ -32,16 +34,23 @@ CASES = {
 }
 
 
-def _make(path: Path, spark: SparkContext, shape: Shape, rate: float) -> dict[str, Any]:
+def _make(path: Path, shape: Shape, rate: float) -> dict[str, Any]:
     return generate(PlantingPlan(shape, rate), path, lambda _done, _all: None)
 
 
-@pytest.mark.parametrize(("shape", "rate"), CASES.values(), ids=CASES)
-def test_generated_anomalies_are_found_exactly(
-    shape: Shape, rate: float, tmp_path: Path, spark: SparkContext
-) -> None:
+def test_spark_finds_generated_anomalies_exactly(tmp_path: Path, spark: SparkContext) -> None:
+    """Of every kind, in several tasks."""
+    _are_found(*CASES[SLABS], tmp_path, spark)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case != SLABS])
+def test_generated_anomalies_are_found_exactly(case: str, tmp_path: Path) -> None:
     """Fates, anomalies and verdict, in the run and in each group."""
-    expected = _make(tmp_path, spark, shape, rate)
+    _are_found(*CASES[case], tmp_path, InProcess())
+
+
+def _are_found(shape: Shape, rate: float, tmp_path: Path, spark: Any) -> None:
+    expected = _make(tmp_path, shape, rate)
     planted = [count for name, count in expected["anomalies"].items() if name not in NOT_PLANTED]
     assert all(planted) or not shape.groups
     findings = analyse(reading.check(RunFolder(tmp_path)), spark)
@@ -51,12 +60,12 @@ def test_generated_anomalies_are_found_exactly(
     assert (lost, duplicate) == (expected["anomalies"]["lost"], expected["anomalies"]["duplicate"])
 
 
-def test_a_clean_run_holds(tmp_path: Path, spark: SparkContext) -> None:
+def test_a_clean_run_holds(tmp_path: Path) -> None:
     """Nothing planted, nothing found; and the folder follows the contract."""
     shape = shape_of(50_000, 5, 3, 2, seed=9, slab_messages=20_000)
-    expected = _make(tmp_path, spark, shape, 0.0)
+    expected = _make(tmp_path, shape, 0.0)
     assert expected["verdict"] == "held"
-    _compare(analyse(reading.check(RunFolder(tmp_path)), spark), expected)
+    _compare(analyse(reading.check(RunFolder(tmp_path)), InProcess()), expected)
     assert check(read_resolved(tmp_path / "scenario.yaml")) == []
     for name in ("sends", "log", "deliveries", "group_events"):
         for path in (tmp_path / "evidence" / name).glob("*.parquet"):
