@@ -71,7 +71,7 @@ class ExistingCluster(KafkaCluster):
         """Asks the bootstrap servers and known brokers until one answers. Raises LabError if none does."""
         given = [Endpoint(*each, self._access) for each in addresses(self.bootstrap_servers)]
         try:
-            answer = ask_first([*given, *self._brokers.values()], requests.metadata, _ANSWER_TIMEOUT_S)
+            answer, _ = ask_first([*given, *self._brokers.values()], requests.metadata, _ANSWER_TIMEOUT_S)
         except AccessRefused:
             raise
         except Unanswered as error:

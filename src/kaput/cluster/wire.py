@@ -96,27 +96,25 @@ def ask(endpoint: Endpoint, request: Any, timeout_s: float, connection: socket.s
             raise
 
 
-def ask_first(
-    endpoints: Iterable[Endpoint], make: Callable[[], Any], timeout_s: float, lost: list[str] | None = None
-) -> Any:
-    """The first response that a node gives; one that closes the connection (connections.max.idle.ms) is asked
-    once more. `lost` gets why earlier tries have no answer that may have been carried out. Raises
+def ask_first(endpoints: Iterable[Endpoint], make: Callable[[], Any], timeout_s: float) -> tuple[Any, bool]:
+    """The first response that a node gives, and whether an earlier request, whose answer was lost, may have
+    been carried out; a node that closes the connection (connections.max.idle.ms) is asked once more. Raises
     AccessRefused, or Unanswered as the last one did.
     """
-    why = "there are no nodes"
+    why, lost = "there are no nodes", False
     for endpoint in endpoints:
         for _ in range(2):
             try:
-                return ask(endpoint, make(), timeout_s)
+                return ask(endpoint, make(), timeout_s), lost
             except AccessRefused:
                 raise
             except Unanswered as error:
-                why = str(error)
-                if lost is not None and error.sent:
-                    lost.append(why)
+                why, lost = str(error), lost or error.sent
                 if not isinstance(error, Closed):
                     break
-    raise Unanswered(why)
+    failure = Unanswered(why)
+    failure.sent = lost
+    raise failure
 
 
 class Connection:

@@ -62,18 +62,13 @@ class Broadcaster:
         return answers
 
     def ask_any(
-        self,
-        endpoints: Mapping[int, Endpoint],
-        make: Callable[[], Any],
-        what: str,
-        timeout_s: float,
-        lost: list[str] | None = None,
-    ) -> Any:
-        """The answer of the first node that gives one (`lost`: see ask_first). Raises LabError if none
-        does.
+        self, endpoints: Mapping[int, Endpoint], make: Callable[[], Any], what: str, timeout_s: float
+    ) -> tuple[Any, bool]:
+        """The answer of the first node that gives one, and whether an earlier one was lost (see ask_first).
+        Raises LabError if none does.
         """
         try:
-            return ask_first(endpoints.values(), make, timeout_s, lost)
+            return ask_first(endpoints.values(), make, timeout_s)
         except AccessRefused:
             raise
         except Unanswered as error:

@@ -21,7 +21,7 @@ from kaput.errors import LabError
 from kaput.scenario.model import Topic
 
 _ELECTION_NOT_NEEDED = 84  # it leads already
-_UNKNOWN_TOPIC, _TOPIC_EXISTS, _INVALID_PARTITIONS = 3, 36, 37
+_UNKNOWN_TOPIC, _INVALID_PARTITIONS = 3, 37
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class Admin(ResourceAdmin):
         """
         if not topics:
             return
-        names, lost = {topic.name for topic in topics}, list[str]()
-        answer = self._ask_controller(
-            lambda: requests.create_topics(topics, self._timeout_s), "create topics", lost
+        names = {topic.name for topic in topics}
+        answer, lost = self._ask_controller(
+            lambda: requests.create_topics(topics, self._timeout_s), "create topics"
         )
-        self._check_topics(answer.topics, "cannot be created", _TOPIC_EXISTS if lost else 0)
+        self._check_topics(answer.topics, "cannot be created", resources.TOPIC_EXISTS if lost else 0)
         if in_sync:
             self.await_in_sync(names)
         else:
@@ -93,9 +93,9 @@ class Admin(ResourceAdmin):
         """Deletes a topic; returns when no broker knows it any more. A client may have another one of its
         name created at once (auto.create.topics.enable).
         """
-        before, lost = self.topic_id(name), list[str]()
-        answer = self._ask_controller(
-            lambda: requests.delete_topic(name, self._timeout_s), f"delete topic {name}", lost
+        before = self.topic_id(name)
+        answer, lost = self._ask_controller(
+            lambda: requests.delete_topic(name, self._timeout_s), f"delete topic {name}"
         )
         self._check_topics(answer.responses, "cannot be deleted", _UNKNOWN_TOPIC if lost else 0)
 
@@ -120,11 +120,9 @@ class Admin(ResourceAdmin):
         self, topic: str, count: int, assignments: Sequence[Sequence[int]] | None = None
     ) -> None:
         """Increases partitions to `count`. `assignments`: of the new ones; None: Kafka's. Raises LabError."""
-        lost = list[str]()
-        answer = self._ask_controller(
+        answer, lost = self._ask_controller(
             lambda: requests.create_partitions(topic, count, self._timeout_s, assignments),
             f"add partitions to {topic}",
-            lost,
         )
         did = _INVALID_PARTITIONS if lost else 0
         self._check_topics(answer.results, f"cannot have {count} partitions", did)
@@ -149,7 +147,7 @@ class Admin(ResourceAdmin):
 
     def reassign(self, wanted: Mapping[TopicPartition, Sequence[int]]) -> None:
         """Reassigns partitions; returns when the controller has accepted. Raises LabError."""
-        answer = self._ask_controller(
+        answer, _ = self._ask_controller(
             lambda: requests.alter_reassignments(wanted, self._timeout_s), "reassign partitions"
         )
         self._check("partitions cannot be reassigned", answer.error_code, answer.error_message)
@@ -158,7 +156,7 @@ class Admin(ResourceAdmin):
 
     def elect_preferred(self, places: Sequence[TopicPartition]) -> None:
         """Makes the preferred replica of each partition its leader. Raises LabError if one cannot be."""
-        answer = self._ask_controller(
+        answer, _ = self._ask_controller(
             lambda: requests.elect_preferred(places, self._timeout_s), "elect preferred leaders"
         )
         self._check("preferred leaders cannot be elected", answer.error_code)
@@ -192,8 +190,8 @@ class Admin(ResourceAdmin):
         before = self._broadcaster.retry(lambda: resources.level(nodes[0], name), f"the level of {name}")
         return before, self._broadcaster.retry(raised, f"{name} to be raised")
 
-    def _ask_controller(self, make: Callable[[], Any], what: str, lost: list[str] | None = None) -> Any:
-        return self._broadcaster.ask_any(self._controller_proxies(), make, what, self._timeout_s, lost)
+    def _ask_controller(self, make: Callable[[], Any], what: str) -> tuple[Any, bool]:
+        return self._broadcaster.ask_any(self._controller_proxies(), make, what, self._timeout_s)
 
     def _controller_proxies(self) -> Mapping[int, Endpoint]:
         """The brokers that forward to the controller: in ZooKeeper mode only the controller."""

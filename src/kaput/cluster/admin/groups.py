@@ -69,7 +69,7 @@ class GroupAdmin:
         raise error
 
     def _ask_any(self, make: Callable[[], Any], what: str) -> Any:
-        return self._broadcaster.ask_any(self._cluster.broker_endpoints, make, what, self._timeout_s)
+        return self._broadcaster.ask_any(self._cluster.broker_endpoints, make, what, self._timeout_s)[0]
 
     def groups(self) -> list[str]:
         """The ids of all groups that commit offsets; a coordinator that still loads them is waited for.
@@ -102,7 +102,7 @@ class GroupAdmin:
 
     def _coordinators(self) -> set[int]:
         """The leaders of the partitions that store groups; -1 for one without a leader."""
-        answer = self._broadcaster.ask_any(
+        answer, _ = self._broadcaster.ask_any(
             self._cluster.broker_endpoints,
             lambda: requests.metadata([OFFSETS]),
             f"the leaders of {OFFSETS}",

@@ -24,6 +24,7 @@ from kaput.errors import LabError
 from kaput.scenario.model import Config, Topic
 
 _UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID, _GROUP_NOT_FOUND = 3, 100, 69
+TOPIC_EXISTS = 36
 _NO_AUTHORIZER = 54
 # As Kafka numbers them.
 _RESOURCES = {2: "topic", 3: "group", 4: "cluster", 5: "transactional id", 6: "delegation token", 7: "user"}
@@ -83,16 +84,21 @@ class ResourceAdmin(GroupAdmin):
 
     def make_topics(self, topics: Sequence[Topic]) -> tuple[dict[str, uuid.UUID], list[str]]:
         """The ids of the created topics, and a sentence for each that could not be created."""
-        answer = self._ask_any(
-            lambda: requests.create_topics(topics, self._timeout_s, version=7), "create topics"
+        answer, lost = self._broadcaster.ask_any(
+            self._cluster.broker_endpoints,
+            lambda: requests.create_topics(topics, self._timeout_s, version=7),
+            "create topics",
+            self._timeout_s,
         )
-        made = {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
+        did = TOPIC_EXISTS if lost else 0  # by the request whose answer was lost
         refused = [
             f"topic {topic.name} cannot be created: {topic.error_message or error_name(topic.error_code)}"
             for topic in answer.topics
-            if topic.error_code
+            if topic.error_code not in (0, did)
         ]
-        return made, refused
+        made = {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
+        there = [topic.name for topic in answer.topics if topic.error_code == did != 0]
+        return {**made, **(self.ids(there) if there else {})}, refused
 
     def delete_topics(self, ids: Mapping[str, uuid.UUID]) -> None:
         """Deletes topics by id; topics that no longer exist are no error."""
@@ -187,7 +193,7 @@ class ResourceAdmin(GroupAdmin):
 
     def alter_settings(self, kind: int, name: str, changes: Mapping[str, str | None]) -> None:
         """Sets these settings of a topic or a broker, or deletes them (None)."""
-        answer = self._broadcaster.ask_any(
+        answer, _ = self._broadcaster.ask_any(
             self._owners(kind, name),
             lambda: requests.alter_configs(kind, [name], changes),
             f"change settings of {name}",
