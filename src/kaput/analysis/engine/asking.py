@@ -105,10 +105,9 @@ class _Collector:
                 self._count("by_part", find.name, find.rows.with_columns(part=part.cast(pl.String)))
 
     def _count(self, kind: str, name: str, rows: pl.DataFrame) -> None:
-        named = rows.with_columns(pl.lit(name).alias("name"))
-        absent = {"group": pl.lit(None, pl.Int64), "flag": pl.lit(False)}
-        missing = (value.alias(column) for column, value in absent.items() if column not in rows.columns)
-        self._counts[kind].append(COUNTS[kind].of(named.with_columns(missing)))
+        given = {"group": pl.lit(None, pl.Int64), "flag": pl.lit(False)}
+        lacking = {column: value for column, value in given.items() if column not in rows.columns}
+        self._counts[kind].append(COUNTS[kind].of(rows.with_columns(name=pl.lit(name), **lacking)))
 
     def found(self, cpu: CpuTimes | None = None) -> TaskFinds:
         """The collected finds."""

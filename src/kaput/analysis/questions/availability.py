@@ -117,16 +117,7 @@ class PartitionAvailability(Question):
             (PRODUCERS, sent, self._acked(sent, messages)),
             *((index, stored, self._delivered(stored, messages, index)) for index in messages.groups),
         ]:
-            for kind, of, first_ns, last_ns in found.spells:
-                who = pl.col("producer") if group == PRODUCERS else pl.lit(NOBODY, pl.Int64)
-                keys = (
-                    pl.lit(group, pl.Int64).alias("group"),
-                    who.alias("producer"),
-                    "place",
-                    pl.lit(kind, pl.Int64).alias("kind"),
-                )
-                times = {"first_ns": pl.Series(first_ns), "last_ns": pl.Series(last_ns)}
-                spells.append(stretches.select("producer", "place")[of].select(*keys, **times))
+            spells.append(found.frame(group, stretches))
             tallies = {name: pl.Series(n, dtype=pl.Int64) for name, n in found.tallies.items()}
             of_group = pl.lit(group, pl.Int64).alias("group")
             if group == PRODUCERS:
@@ -268,6 +259,15 @@ class _Found:
         new[1:] = of[1:] != of[:-1]
         at, first_ns, last_ns = ticks(new, first_ns, last_ns, SHORTEST_NS)
         self.spells.append((kind, of[at], first_ns, last_ns))
+
+    def frame(self, group: int, stretches: pl.DataFrame) -> pl.DataFrame:
+        """All spells, with _KEYS. `group`: or PRODUCERS, whose spells are of each producer."""
+        of, first_ns, last_ns = (np.concatenate(each) for each in list(zip(*self.spells, strict=True))[1:])
+        kind = np.repeat([spell[0] for spell in self.spells], [len(spell[1]) for spell in self.spells])
+        producer, place = (stretches[name].to_numpy()[of] for name in ("producer", "place"))
+        producer = producer if group == PRODUCERS else np.full(len(of), NOBODY)
+        columns = np.full(len(of), group), producer, place, kind, first_ns, last_ns
+        return pl.DataFrame(dict(zip((*_KEYS, "first_ns", "last_ns"), columns, strict=True)))
 
     def count(self, name: str, of: Ints) -> None:
         """Counts one more message of each of these stretches."""

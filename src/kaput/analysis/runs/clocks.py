@@ -66,18 +66,18 @@ def with_clocks(
 
 def _with_clocks(rows: pl.DataFrame, timelines: EventTimelines, time: str) -> pl.DataFrame:
     """The rows with CLOCKS as of the column `time`, and when the next event of each kind happened."""
-    clocked = rows.select(*READER, time).with_row_index("line").sort(time)
+    clocked = rows.select(*READER, at_ns=time).with_row_index("line").sort("at_ns")
     for events, by in zip(timelines, (_GROUP, READER, _GROUP), strict=True):
         # The last event up to each time.
-        clocked = clocked.join_asof(
-            events, left_on=time, right_on="at_ns", by=list(by), check_sortedness=False
-        ).drop("at_ns", strict=False)
-    known = clocked.with_columns(
+        clocked = clocked.join_asof(events, on="at_ns", by=list(by), check_sortedness=False)
+    known = clocked.sort("line").select(
         pl.col("commits", "changes").fill_null(0),
-        pl.col("owns").fill_null(False),
         pl.col("assigned_ns").fill_null(_EVER_NS),
+        "since_ns",
+        pl.col("owns").fill_null(False),
+        *_NEXT,
     )
-    return rows.hstack(known.sort("line").select(*CLOCKS, *_NEXT))
+    return rows.hstack(known)
 
 
 class EventTimelines(NamedTuple):
