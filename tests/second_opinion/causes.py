@@ -11,6 +11,7 @@ from second_opinion.failovers import ACKS_NEED, Failovers, concerns
 from second_opinion.raw import SECOND, Place, Row, RunTables
 from second_opinion.silences import Scope, Silence
 from second_opinion.story import Wait
+from second_opinion.transactions import Transactions
 
 # Faults that prevent something for certain; all others slow things down.
 _PREVENT = (
@@ -27,6 +28,7 @@ class Causes:
         self.tables, self.failovers = tables, failovers
         # What a silence of a partition waited for, in each reading, but for client and brokers.
         self.waits: Callable[[Scope, Silence], list[list[Wait]]] = lambda scope, silence: []
+        self.transactions = Transactions(tables)
 
     @cache  # noqa: B019
     def _waits(self, scope: Scope, silence: Silence) -> list[list[Wait]]:
@@ -38,6 +40,9 @@ class Causes:
         reading.
         """
         (place, group), (begin, end, ended) = (scope.place, scope.group), silence
+        of_client = effect.target.startswith(("producer ", "member")) and effect.fault != "join"
+        if of_client and (held := self._held_open(effect, scope, silence)) != {False}:
+            return held
         if effect.target.startswith("producer "):
             return {False} if group is not None else self._waited(effect, place, begin, end)
         if effect.target.startswith("member"):
@@ -53,6 +58,38 @@ class Causes:
         if not effect.brokers or place is None:
             return {False}
         return self._hit(effect, place, Silence(max(begin, effect.begin), end, ended), group)
+
+    def _held_open(self, effect: Effect, scope: Scope, silence: Silence) -> set[bool]:
+        """Whether a group waited, in each reading, for a transaction of the producer, or of the member of a
+        pipe, while a fault was in effect on it.
+        """
+        place, group = scope.place, scope.group
+        if place is None or group is None or not silence.ended:
+            return {False}
+        mine = [
+            (max(hold.begin, effect.begin), min(hold.end, effect.healed))
+            for row, hold in self.transactions.held(place, group, silence.end)
+            if self._made(effect, row)
+        ]
+        if not any(a < b for a, b in mine):
+            return {False}
+        return {
+            any(
+                max(w.begin, a) < min(w.end, b)
+                for w in waits
+                if w.condition == "transaction"
+                for a, b in mine
+            )
+            for waits in self._waits(scope, silence)
+        }
+
+    def _made(self, effect: Effect, row: Row) -> bool:
+        if effect.target.startswith("producer "):
+            return effect.target == f"producer {row['producer']}"
+        group = effect.target.rpartition(" of ")[2]
+        prefix = f"kaput-{group}-"
+        id_ = row["transactional_id"] or ""
+        return id_.startswith(prefix) and hits_member(effect, group, id_.removeprefix(prefix)) is True
 
     def _is_about_users(self, effect: Effect, scope: Scope) -> bool:
         """Whether what a step does to users may concern those who waited."""

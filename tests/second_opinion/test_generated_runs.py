@@ -369,6 +369,37 @@ def test_no_claim_is_false_of_a_written_run(history: History, waited: list[str],
     assert silences and all([w["condition"] for w in one["waited_for"]] == waited for one in silences)
 
 
+def _of_a_frozen_pipe() -> History:
+    """Member 1 of the group pipe is frozen from 2.5 to 7.9 s; its transaction is open until 7.99 s, and
+    billing is given nothing behind it until 8 s.
+    """
+    groups = {"billing": True, "pipe": True}
+    history = History(topics=[{"name": "orders"}], groups=groups, producers=[{"topic": "orders"}] * 2)
+    history.led(1, 0, -1_000, [1, 2, 3])
+    for seq in range(100):
+        ms, offset = 100 * seq, seq + (seq >= 20)
+        shown = 8_000 if 2_000 <= ms < 8_000 else ms + 6
+        history.acked(1, seq, offset, attempt_ns=at(ms), done_ns=at(ms + 5)).handed(offset, 1, seq, shown)
+    history.acked(0, 10, 20, attempt_ns=at(1_950), done_ns=at(1_990)).handed(20, 0, 10, 8_000)
+    history.transaction(7, 10, 10)
+    history.rows["transactions"][0] |= {
+        "transactional_id": "kaput-pipe-member-1", "begin_ns": at(1_950), "end_ns": at(7_990)
+    }  # fmt: skip
+    history.fault(1, 2_500, 7_900, fault="pause", id="1-pause", target="member 1 of pipe")
+    history.rows["faults"][0]["brokers"] = []
+    return history
+
+
+def test_fault_on_the_member_of_a_pipe_is_a_cause_of_what_its_transaction_held_up(tmp_path: Path) -> None:
+    run = _of_a_frozen_pipe().read_to_end().write(tmp_path / "run").path
+    findings = findings_of(run)
+    assert [one for one in opinions(run, findings) if one.verdict == FALSE] == []
+    causes = [claim for claim in findings["claims"] if claim["kind"] == "cause"]
+    assert {claim["fault"] for claim in causes if claim["group"] == "billing"} == {"1-pause"}
+    findings["claims"] = [claim for claim in findings["claims"] if claim["kind"] != "cause"]
+    assert any("no cause 1-pause" in one.claim for one in opinions(run, findings) if one.verdict == FALSE)
+
+
 def _registered_unseen() -> History:
     """Broker 2 is back at 6.5 s and in the ISR at 7 s; no poll saw it register. It is fenced later."""
     history = _down(_written(), 2, 4_000, 6_500)

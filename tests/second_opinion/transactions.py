@@ -41,8 +41,12 @@ class Transactions:
             or row["end_ns"] - row["begin_ns"] >= SECOND
         ]
 
-    @cache  # noqa: B019
     def holds(self, place: Place, group: str, end: int) -> list[Hold]:
+        """When those were open that held a group back."""
+        return [hold for _, hold in self.held(place, group, end)]
+
+    @cache  # noqa: B019
+    def held(self, place: Place, group: str, end: int) -> list[tuple[Row, Hold]]:
         """Those whose first record in the partition is at or below what was delivered then, and from whose
         record on nothing had been delivered before.
         """
@@ -57,7 +61,7 @@ class Transactions:
             if first is not None and before < first["offset"] <= lowest:
                 until = self.until(row, place, first["offset"], end)
                 if until is not None:
-                    found.append(Hold(self.attempted(first), until))
+                    found.append((row, Hold(self.attempted(first), until)))
         return found
 
     def _reads_committed(self, group: str) -> bool:

@@ -195,7 +195,7 @@ class Run:
         between two times.
         """
         terms, waiter = self.terms(place, producer), self._waiter(place, group, producer)
-        holds = self._holds(place, group, (from_ns, to_ns))
+        holds = self.holds(place, group, (from_ns, to_ns))
         waiter = replace(
             waiter,
             mirrors=self._mirrors_of(place, group, to_ns),
@@ -284,7 +284,7 @@ class Run:
         """By producer, by time."""
         return open_transactions.transactions(self.given.evidence)
 
-    def _holds(self, place: TopicPartition, group: str | None, within: tuple[int, int]) -> list[Hold]:
+    def holds(self, place: TopicPartition, group: str | None, within: tuple[int, int]) -> list[Hold]:
         """The transactions that held a group back in a partition."""
         held = [] if group is None else self._held.get((group, place), [])
         if not held:

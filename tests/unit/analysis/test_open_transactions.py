@@ -141,3 +141,26 @@ def test_coordinator_and_the_last_acknowledgement_elsewhere_are_named(tmp_path: 
         "transaction 7 of producer 0 was committed, 0.5 s after the last acknowledgement in it, on orders/1 "
         "(its coordinator was down for 5.0 s of it)"
     )
+
+
+@pytest.mark.parametrize(
+    ("target", "named"),
+    [
+        ("producer 0", True),
+        ("producer 1", False),
+        ("member 1 of pipe", True),
+        ("member 2 of pipe", False),
+        ("member 1 of billing", False),
+    ],
+)
+def test_fault_on_the_producer_of_an_open_transaction_is_a_cause(
+    target: str, named: bool, tmp_path: Path
+) -> None:
+    """Also on the member of a pipe that made it, whose group is another one than the one that waits."""
+    history = _history(7_990).fault(1, 2_500, 7_900, fault="pause", id="1-pause", target=target)
+    history.rows["faults"][0]["brokers"] = []
+    if "pipe" in target:
+        history.rows["transactions"][0]["transactional_id"] = "kaput-pipe-member-1"
+    found = judged(history, tmp_path)
+    (one,) = (one for one in found.standstills if (one.group, one.partition) == ("billing", 0))
+    assert ("1-pause" in (one.cause or "")) is named

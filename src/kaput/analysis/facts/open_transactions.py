@@ -25,7 +25,7 @@ OF_RECORD = ("producer", "first_seq", "place")
 
 class Transaction(NamedTuple):
     """A row of `transactions` that began at a known time. `end_ns`: when its producer learned its outcome, or
-    gave it up.
+    gave it up; `id`: its producer's transactional.id.
     """
 
     producer: int
@@ -35,6 +35,7 @@ class Transaction(NamedTuple):
     begin_ns: int
     end_ns: int | None
     last_seq: int
+    id: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -71,13 +72,14 @@ class Hold(NamedTuple):
     from_ns: int
     to_ns: int
     record: str
+    of: Transaction
 
 
 def transactions(evidence: Evidence) -> dict[int, list[Transaction]]:
     """By producer, by time. Raises EvidenceError."""
     found: dict[int, list[Transaction]] = {}
     columns = ("producer", "first_seq", "transaction", "outcome", "begin_ns", "end_ns", "last_seq")
-    for row in distinct(evidence, "transactions", columns):
+    for row in distinct(evidence, "transactions", (*columns, "transactional_id")):
         one = Transaction(*row)
         if None not in (one.producer, one.first_seq, one.begin_ns):
             found.setdefault(one.producer, []).append(one)
@@ -125,7 +127,7 @@ def holds(
             text = end.record + _late(one, scenario, end.to_ns) + _acked_elsewhere(one, (since_ns, end.to_ns))
             down_ns = coordinators.certain_ns(one.of.producer, (since_ns, end.to_ns))
             down = f" (its coordinator was down for {duration(down_ns / SECOND)} of it)"
-            found.append(Hold(since_ns, end.to_ns, text + (down if down_ns >= MS else "")))
+            found.append(Hold(since_ns, end.to_ns, text + (down if down_ns >= MS else ""), one.of))
     return found
 
 
@@ -135,11 +137,12 @@ def _end(one: Held, to_ns: int, samples: Samples) -> Hold | None:
     """
     of, last_ns = one.of, samples.last_at(one.place, one.offset, to_ns)
     if of.outcome in _ENDED and of.end_ns is not None and of.end_ns >= last_ns:
-        return Hold(one.from_ns, min(of.end_ns, to_ns), f"{of} was {of.outcome}")
+        return Hold(one.from_ns, min(of.end_ns, to_ns), f"{of} was {of.outcome}", of)
     if not last_ns:
         return None
     above_ns = samples.first_above(one.place, one.offset, last_ns)
-    return Hold(one.from_ns, min(above_ns, to_ns), f"the last stable offset of {one.place} went past {of}")
+    record = f"the last stable offset of {one.place} went past {of}"
+    return Hold(one.from_ns, min(above_ns, to_ns), record, of)
 
 
 def _late(one: Held, scenario: Scenario | None, to_ns: int) -> str:

@@ -16,6 +16,7 @@ import polars as pl
 
 from kaput.analysis.engine.spells import FAILED, LONG, PRODUCERS
 from kaput.analysis.facts.leader_history import Change, may_concern, state_after
+from kaput.analysis.facts.open_transactions import Transaction
 from kaput.analysis.facts.rebalances import Rebalance
 from kaput.analysis.facts.serving import ACKS_WAIT_FOR, OF_TRANSACTIONS, how_of, options_of
 from kaput.analysis.facts.waits import SHORTEST_NS, Story
@@ -24,6 +25,7 @@ from kaput.core import FOREVER_NS, MS, SECOND, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
 from kaput.evidence.findings_claims import Claim, EndedBy, NotableEvent, Wait
 from kaput.scenario.fault_kinds import DELETE_TOPIC, PERMANENT, ChangeConfigOptions
+from kaput.scenario.model import member_transactional_id
 from kaput.scenario.targets import CLUSTER, MIRROR, TOPIC
 from kaput.scenario.vocabulary import NOOP
 
@@ -344,7 +346,9 @@ class RunEvents:
         if late and not self._unmet_since(fault, silence, group, all_ns if over else fault.effective_ns or 0):
             return None
         since, until = max(fault.effective_ns or 0, from_ns), min(fault.until_ns, to_ns)
-        if fault.hit.members_of is not None:
+        if self._held_open(fault, silence, group, (since, until)):
+            known = True
+        elif fault.hit.members_of is not None:
             # One that joins holds nothing up; one that is assigned something after its heal began is back.
             back = min(until, fault.may_end_ns)
             known = (
@@ -413,6 +417,23 @@ class RunEvents:
                 return True
         return False
 
+    def _held_open(
+        self, fault: FaultRow, silence: Single, group: str | None, within: tuple[int, int]
+    ) -> bool:
+        """Whether a group waited for a transaction of the producer, or of the pipe's member, that was hit."""
+        place, from_ns, to_ns, ended = silence
+        hit = fault.hit.members_of is not None or fault.hit.producer is not None
+        if place is None or group is None or not (hit and ended) or fault.fault == "join":
+            return False
+        waits = self._run.story(place, from_ns, to_ns, group, None).waits
+        held = [one for one in self._run.holds(place, group, (from_ns, to_ns)) if _made(fault, one.of)]
+        waited = (one for one in waits if one.condition == "transaction")
+        return any(
+            max(wait.from_ns, one.from_ns, within[0]) < min(wait.to_ns, one.to_ns, within[1])
+            for wait in waited
+            for one in held
+        )
+
     def _waited(self, producer: int, place: TopicPartition | None, from_ns: int, to_ns: int) -> bool:
         """Whether a message of a producer waited meanwhile, for a second or in vain."""
         slack_ns = pl.when(kind=FAILED).then(SHORTEST_NS).otherwise(0)
@@ -460,6 +481,15 @@ class RunEvents:
             for one in changes:
                 if _known(one):
                     yield _Event(one.at_ns, *_change_text(one), place=place)
+
+
+def _made(fault: FaultRow, transaction: Transaction) -> bool:
+    """Whether a fault's producer, or member of a pipe, made a transaction."""
+    if fault.hit.producer is not None:
+        return fault.hit.producer == transaction.producer
+    group, id_ = fault.hit.members_of or "", transaction.id or ""
+    pipe = member_transactional_id(group, "")
+    return id_.startswith(pipe) and fault.hit.includes_member(group, id_.removeprefix(pipe))
 
 
 def _when(fault: FaultRow, from_ns: int, to_ns: int) -> str:
