@@ -26,6 +26,7 @@ KEYS: dict[str, type | tuple[str, ...]] = {
     "kafka": str,
     "network": ("loopback", "namespaces"),
 }
+_TABLES = (r'\s*\[*\s*tool\s*\.\s*"?kaput\b', r'\s*"?kaput\b')  # pyproject's table; its key in [tool]
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 # Not options of a verb but of clusters that kaput starts, where the scenario leaves them open.
 _OF_CLUSTERS = ("kafka", "network")
@@ -98,14 +99,16 @@ def _projects_file() -> Path | None:
 
 
 def _in_file(path: Path) -> dict[str, Setting]:
-    data, lines = _parsed(path)
+    (data, lines), begin = _parsed(path), 0
     if path.name == "pyproject.toml":
         data = _tools(data)["kaput"]
+        begin = next((n for table in _TABLES for n, line in enumerate(lines) if re.match(table, line)), 0)
         if not isinstance(data, dict):
-            raise UsageError(f"{path}: tool.kaput is no table; write [tool.kaput]")
+            raise UsageError(f"{path}:{begin + 1}: tool.kaput is no table; write [tool.kaput]")
     settings = {}
     for key, value in data.items():
-        at = next((n for n, line in enumerate(lines, 1) if re.match(rf'\s*"?{re.escape(key)}\b', line)), 1)
+        named = re.compile(rf'\s*"?{re.escape(key)}\b')
+        at = next((n for n, line in enumerate(lines, 1) if n > begin and named.match(line)), begin + 1)
         if key not in KEYS:
             raise UsageError(f"{path}:{at}: no setting {key}; {hint(key, KEYS)}")
         where = f"{path}:{at}: {key}"
@@ -124,7 +127,9 @@ def _parsed(path: Path) -> tuple[dict[str, Any], list[str]]:
         text = path.read_text(encoding="utf-8")
         return tomllib.loads(text), text.splitlines()
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: not valid TOML: {error}") from None
+        found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
+        what, *at = found.groups() if found else (str(error),)
+        raise UsageError(f"{':'.join([str(path), *at])}: not valid TOML: {what}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from None
 

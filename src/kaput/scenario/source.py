@@ -75,16 +75,14 @@ def parse(name: str, text: str, kind: FileKind = SCENARIO, *, trusted: bool = Fa
     of kaput's own, which libyaml may parse: six times as fast, but deep nesting would crash it.
     """
     try:
-        loader = (_FAST if trusted else yaml.SafeLoader)(text)
+        loader = (_FAST if trusted else Loader)(text)
         node = loader.get_single_node()
         duplicates = _duplicates(node) if node else []
         if node:
             _refuse_half_characters(name, node)
         data = loader.construct_document(node) if node else None
-    except yaml.MarkedYAMLError as error:
-        raise UsageError(_syntax(name, error)) from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise UsageError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
+    except yaml.YAMLError as error:
+        raise UsageError(syntax(name, text, error)) from None
     except RecursionError:
         raise UsageError(f"{name}: nested too deeply") from None
     if node is None:
@@ -114,10 +112,27 @@ def _refuse_half_characters(name: str, root: yaml.Node) -> None:
             pending += node.value
 
 
-def _syntax(name: str, error: yaml.MarkedYAMLError) -> str:
-    mark = error.problem_mark or error.context_mark
-    place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-    words = ", ".join(part for part in (error.problem, error.context) if part)
+class Loader(yaml.SafeLoader):
+    """Of a value that is none of its type (2001-99-99), the error has its place."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as error:
+            raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from None
+
+
+def syntax(name: str, text: str, error: yaml.YAMLError) -> str:
+    """What is not YAML in a text, and where."""
+    place, words = name, " ".join(str(error).split())
+    if isinstance(error, yaml.MarkedYAMLError):
+        words = ", ".join(part for part in (error.problem, error.context) if part)
+        if mark := error.problem_mark or error.context_mark:
+            place = f"{name}:{mark.line + 1}:{mark.column + 1}"
+    elif isinstance(error, yaml.reader.ReaderError):
+        before = text[: error.position].split("\n")
+        place = f"{name}:{len(before)}:{len(before[-1]) + 1}"
+        words = f"{error.reason} ({text[error.position]!r})"
     # The commonest mistake, in titles.
     colon = "; put a value that has ': ' in it into quotes" if "mapping values" in words else ""
     return f"{place}: not valid YAML: {words}{colon}"

@@ -58,9 +58,22 @@ def test_a_project_that_does_not_use_kaput_is_passed_over(project: Path) -> None
         assert values() == {"kafka": "4.3.1"}
 
 
-def test_a_table_that_is_none_is_named(project: Path) -> None:
-    (project / "pyproject.toml").write_text("[tool]\nkaput = 3\n")
-    with pytest.raises(UsageError, match=r"pyproject\.toml: tool\.kaput is no table; write \[tool\.kaput\]"):
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        (
+            '[project.scripts]\nkaput = "x:y"\n[tool.other]\nkafka = 1\n[tool.kaput]\nkafka = 4.3\n',
+            "6: kafka: write",
+        ),
+        ("[tool]\nkaput = 3\n", r"2: tool\.kaput is no table; write \[tool\.kaput\]"),
+        ("[tool]\n[[tool.kaput]]\n", r"2: tool\.kaput is no table"),
+        ("[tool]\nkaput = {kafak = 1}\n", "2: no setting kafak"),
+    ],
+)
+def test_a_mistake_in_the_table_of_a_project_names_its_line(project: Path, text: str, mistake: str) -> None:
+    """The keys of other tools are no settings."""
+    (project / "pyproject.toml").write_text(text)
+    with pytest.raises(UsageError, match=rf"pyproject\.toml:{mistake}"):
         values()
 
 
@@ -71,7 +84,7 @@ def test_a_table_that_is_none_is_named(project: Path) -> None:
         ('network = "lan"\n', r"kaput.toml:1: network: 'lan' is none of loopback, namespaces"),
         ("\nkafka = 4.3\n", r'kaput.toml:2: kafka: write text in quotes, like "4.3"'),
         ('page = "yes"\n', r"kaput.toml:1: page: write true or false"),
-        ("kafka =\n", r"kaput.toml: not valid TOML: .*line 1"),
+        ("kafka =\n", r"kaput.toml:1:8: not valid TOML: Invalid value$"),
     ],
 )
 def test_a_mistake_names_its_file_and_line(project: Path, text: str, mistake: str) -> None:

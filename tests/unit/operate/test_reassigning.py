@@ -314,9 +314,15 @@ def test_kafka_reassignment_json_is_read_and_written(tmp_path: Path) -> None:
         '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1],"log_dirs":["any"]}]}'
     )
     assert read_kafka_json(path) == (None, {("a", 0): [1]})
-    for text in ("", "[]", '{"partitions": [{"topic": "a"}]}', '{"version": 1}'):
+    of_kafka = "not a file from kafka-reassign-partitions"
+    for text, place in (
+        ("", ":1:1"),
+        ("[]", ""),
+        ('{"partitions": [{"topic": "a"}]}', ""),
+        ('{\n"a": ]', ":2:6"),
+    ):
         path.write_text(text)
-        with pytest.raises(UsageError, match="not a file from kafka-reassign-partitions"):
+        with pytest.raises(UsageError, match=rf"plan\.json{place}: {of_kafka}"):
             read_kafka_json(path)
     path.write_text('{"partitions":[{"topic":"a","partition":0,"replicas":[1,1]}]}')
     with pytest.raises(UsageError, match="a/0 has no replicas, or the same one twice"):

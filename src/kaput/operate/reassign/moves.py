@@ -77,8 +77,13 @@ def read_kafka_json(path: Path) -> tuple[str | None, dict[TopicPartition, list[i
         cluster_id = document.get("cluster_id")
     except OSError as error:
         raise unreadable(path, error) from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise UsageError(f"{path}: not a file from kafka-reassign-partitions or kaput reassign") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        place, why = str(path), ""
+        if isinstance(error, json.JSONDecodeError):
+            place, why = f"{path}:{error.lineno}:{error.colno}", f": not valid JSON ({error.msg})"
+        raise UsageError(
+            f"{place}: not a file from kafka-reassign-partitions or kaput reassign{why}"
+        ) from None
     wrong = [
         place for place, replicas in assignment.items() if not replicas or len(set(replicas)) < len(replicas)
     ]

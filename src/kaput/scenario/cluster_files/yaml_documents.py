@@ -10,7 +10,7 @@ import yaml
 
 from kaput.errors import UsageError
 from kaput.scenario.cluster_files.described_cluster import KIND
-from kaput.scenario.source import DataPath, Source, read
+from kaput.scenario.source import DataPath, Loader, Source, read, syntax
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Document:
 _TEMPLATE = "if it is a template (of Helm, Ansible or others), fill it in first, as `helm template` does"
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(Loader):
     """Refuses keys that are given twice, as Compose and kubectl do."""
 
     def __init__(self, text: str) -> None:
@@ -73,15 +73,13 @@ def documents_of(path: Path) -> list[Document]:
             data = loader.construct_document(node)
             if isinstance(node, yaml.MappingNode) and isinstance(data, dict):
                 found += _items(Document(Source(str(path), node, data), data))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else path
-        words = ", ".join(part for part in (error.problem, error.context) if part)
-        if mark and "{{" in "".join(text.splitlines()[max(mark.line - 1, 0) : mark.line + 1]):
-            words += f"; {_TEMPLATE}"
-        raise UsageError(f"{place}: not valid YAML: {words}") from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise UsageError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        template = mark and "{{" in "".join(text.splitlines()[max(mark.line - 1, 0) : mark.line + 1])
+        words = (
+            f"{syntax(str(path), text, error)}; {_TEMPLATE}" if template else syntax(str(path), text, error)
+        )
+        raise UsageError(words) from None
     except RecursionError:
         raise UsageError(f"{path}: nested too deeply") from None
     return found
