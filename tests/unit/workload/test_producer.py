@@ -30,6 +30,7 @@ class Client:
         self.dated: list[int | None] = []  # ms from the attempt to the timestamp
         self.polls: list[float] = []
         self.fatal: list[KafkaException] = []  # raised by the next polls
+        self.left = 0  # messages without an outcome
 
     def produce(
         self, topic: str, payload: bytes, key: bytes | None, partition: int, timestamp: int | None = None
@@ -50,8 +51,11 @@ class Client:
             raise self.fatal.pop()
         return 0
 
+    def purge(self) -> None:
+        self.left = 0
+
     def __len__(self) -> int:
-        return 0
+        return self.left
 
 
 def sender_of(
@@ -155,12 +159,12 @@ def test_a_refused_message_has_failed(tmp_path: Path) -> None:
 
 def test_messages_after_a_fatal_error_have_failed(tmp_path: Path) -> None:
     """An idempotent client tells of it amid its callbacks, and refuses every message from then on. Its
-    process goes on, as that of a program that does not notice.
+    process goes on, as that of a program that does not notice; what the client has is waited for no longer.
     """
     text = f"Fatal error: {KafkaError(45).str()}: sequence desynchronization"
     first, *others = (KafkaException(KafkaError(KafkaError._FATAL, text, fatal=True)) for _ in range(101))
     sender, client = sender_of(tmp_path, dict(zip(range(100, 200), others, strict=True)))
-    client.fatal = [first]
+    client.fatal, client.left = [first], 1
     del first, others  # what holds an exception holds the frames that it passed
     sender.send_all()
     sender.finish()

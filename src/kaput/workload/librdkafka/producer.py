@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, as_completed, wait
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -244,11 +243,13 @@ class Sender(NumberedProducer[ProducerSpec]):
             self._flushed_at = now
 
     def poll(self, timeout_s: float) -> None:
-        """Runs callbacks. Ignores a fatal error, which the client raises amid them: it does so again at each
-        message (that one has failed) and at each transactional call.
+        """Runs callbacks. At a fatal error, which the client raises amid them, gives up what it has: it sends
+        nothing more. It raises it again at each message (that one has failed) and at each transactional call.
         """
-        with suppress(KafkaException):
+        try:
             self.client.poll(timeout_s)
+        except KafkaException:
+            self.client.purge()
 
 
 def connect_or_exit(sender: Sender) -> None:
