@@ -157,18 +157,20 @@ def test_a_refused_message_has_failed(tmp_path: Path) -> None:
     assert (row["outcome"], row["error"].split(":")[0]) == ("failed", "MSG_SIZE_TOO_LARGE")
 
 
-def test_messages_after_a_fatal_error_have_failed(tmp_path: Path) -> None:
+def test_messages_after_a_fatal_error_have_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An idempotent client tells of it amid its callbacks, and refuses every message from then on. Its
     process goes on, as that of a program that does not notice; what the client has is waited for no longer.
     """
     text = f"Fatal error: {KafkaError(45).str()}: sequence desynchronization"
-    first, *others = (KafkaException(KafkaError(KafkaError._FATAL, text, fatal=True)) for _ in range(101))
+    first = KafkaException(KafkaError(KafkaError._FATAL, text, fatal=True))
+    others = [KafkaException(KafkaError(KafkaError._FATAL)) for _ in range(100)]
     sender, client = sender_of(tmp_path, dict(zip(range(100, 200), others, strict=True)))
     client.fatal, client.left = [first], 1
     del first, others  # what holds an exception holds the frames that it passed
     sender.send_all()
     sender.finish()
     assert list(sender.counts) == [200, 0, 100, 0, 0, 0]
+    assert "Producer 0 sends nothing more after a fatal error: OUT_OF_ORDER" in capsys.readouterr().out
     errors = {row["error"].split(":")[0] for row in rows_so_far(tmp_path / "evidence" / "sends")}
     assert errors == {"OUT_OF_ORDER_SEQUENCE_NUMBER"}
 

@@ -35,6 +35,7 @@ from kaput.workload.counters import NumberedProducer
 from kaput.workload.librdkafka.client_setup import (
     AuthorizationErrors,
     RequestCounts,
+    is_fatal,
     notify_ready,
     quiet_logger,
     text_of,
@@ -59,6 +60,7 @@ class Sender(NumberedProducer[ProducerSpec]):
         self.enough = threading.Event()
         self.reports = OutcomeRecorder(self.recorder, spec, self.counts)
         self.move = ProducerMove(self)
+        self.fatal: str | None = None  # the error that ended the client
         self._flushed_at = self._served_at = time.monotonic()
         self._requests = RequestCounts(spec, client_settings(spec))
         self._open_client()
@@ -172,7 +174,8 @@ class Sender(NumberedProducer[ProducerSpec]):
         return seq
 
     def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
-        self.reports.refused(seq, attempt_ns, text_of(error.args[0]))
+        fatal = self.fatal if is_fatal(error.args[0]) else None
+        self.reports.refused(seq, attempt_ns, fatal or text_of(error.args[0]))
 
     def partitions(self, seq: int) -> Iterator[int]:
         """The partition of each message from `seq` on; -1 leaves it to the client's partitioner."""
@@ -243,13 +246,21 @@ class Sender(NumberedProducer[ProducerSpec]):
             self._flushed_at = now
 
     def poll(self, timeout_s: float) -> None:
-        """Runs callbacks. At a fatal error, which the client raises amid them, gives up what it has: it sends
-        nothing more. It raises it again at each message (that one has failed) and at each transactional call.
+        """Runs callbacks. The client raises a fatal error amid them: gives up what it has, since it sends
+        nothing more. It refuses each later message (which has failed), and transactional calls.
         """
         try:
             self.client.poll(timeout_s)
-        except KafkaException:
+        except KafkaException as error:
             self.client.purge()
+            self.on_fatal(text_of(error.args[0]))
+
+    def on_fatal(self, text: str) -> None:
+        """Reports what ended the client."""
+        self.fatal = text
+        notify(
+            "trouble", message=f"Producer {self.spec.producer} sends nothing more after a fatal error: {text}"
+        )
 
 
 def connect_or_exit(sender: Sender) -> None:

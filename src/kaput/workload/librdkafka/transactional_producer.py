@@ -65,6 +65,9 @@ class TransactionalSender(Sender):
         super().refused(seq, attempt_ns, error)
         self.broken = text_of(error.args[0])
 
+    def on_fatal(self, text: str) -> None:
+        """The next transactional call raises it again, and a new client continues."""
+
     def finish(self) -> None:
         """Ends the last transaction, and waits for every outcome."""
         if self._record.begin_ns is not None and not self.stopping.is_set():

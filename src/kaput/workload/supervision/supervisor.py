@@ -384,8 +384,11 @@ class Supervisor:
         return ended + [text for client in self._clients() for text in client.findings]
 
     def notes(self) -> list[str]:
-        """Sentences about members that ended because another one has their group.instance.id."""
-        return [text for slot in self.members for text in slot.fencings]
+        """Sentences about producers whose clients ended at a fatal error, and about members that ended because
+        another one has their group.instance.id.
+        """
+        done = [client.trouble for client in self.producers if client.reported["done"].is_set()]
+        return [*filter(None, done), *(text for slot in self.members for text in slot.fencings)]
 
     def killed_producers(self) -> set[int]:
         """The numbers of producers that a fault killed."""
