@@ -384,8 +384,8 @@ class Supervisor:
         return ended + [text for client in self._clients() for text in client.findings]
 
     def notes(self) -> list[str]:
-        """Sentences about producers whose clients ended at a fatal error, and about members that ended because
-        another one has their group.instance.id.
+        """Sentences about producers that ended at a fatal error, and about members that did because another
+        one has their group.instance.id.
         """
         done = [client.trouble for client in self.producers if client.reported["done"].is_set()]
         return [*filter(None, done), *(text for slot in self.members for text in slot.fencings)]
