@@ -88,14 +88,10 @@ def pauses(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataF
     points_in_spans = points.join_asof(span_begins, on="first_ns", by=list(keys), check_sortedness=False)
     before = pl.col("last_ns").cum_max().shift(1).over(keys)
     # What came in a row that began before the span may have come until within it.
-    since = pl.max_horizontal(before, "span_ns")
-    return (
-        points_in_spans.with_columns(from_ns=since, to_ns=pl.min_horizontal("first_ns", "until_ns"))
-        .drop_nulls("span_ns")
-        .select(*keys, "from_ns", "to_ns", "ended")
-        .filter(pl.col("to_ns") - pl.col("from_ns") >= width_ns)
-        .sort(*keys, "from_ns")
-    )
+    since = pl.when(pl.col("span_ns").is_not_null()).then(pl.max_horizontal(before, "span_ns"))
+    until = pl.min_horizontal("first_ns", "until_ns")
+    found = points_in_spans.select(*keys, from_ns=since, to_ns=until, ended="ended")
+    return found.filter(pl.col("to_ns") - pl.col("from_ns") >= width_ns).sort(*keys, "from_ns")
 
 
 def silences_by_place(spells: pl.DataFrame, width_ns: int) -> dict[int, list[tuple[int, int, bool]]]:

@@ -134,8 +134,8 @@ def percentiles(grades: pl.DataFrame, longest: pl.DataFrame) -> pl.DataFrame:
     def at(share: float) -> pl.Expr:
         return pl.col("us").filter(often.cum_sum() >= often.sum() * share).first()
 
-    steps = ordered.with_columns(us).group_by("at_ns", "what")
+    steps = ordered.hstack([us]).group_by("at_ns", "what")
     both_percentiles = steps.agg(at(0.5).alias("p50"), at(0.99).alias("p99"))
-    both = both_percentiles.join(longest, on=["at_ns", "what"], how="inner").with_columns(pl.col("us") / 1000)
-    shown = (pl.min_horizontal(pl.col(name) / 1000, "us").alias(name) for name in ("p50", "p99"))
-    return both.select("at_ns", "what", *shown, max="us").sort("at_ns", "what")
+    both = both_percentiles.join(longest, on=["at_ns", "what"], how="inner")
+    shown = (pl.min_horizontal(name, "us").truediv(1000).alias(name) for name in ("p50", "p99"))
+    return both.select("at_ns", "what", *shown, max=pl.col("us") / 1000)

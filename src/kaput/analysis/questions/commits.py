@@ -216,7 +216,10 @@ class Stay(NamedTuple):
 
 def in_stays(commits: pl.DataFrame, deliveries: pl.DataFrame, every: pl.DataFrame) -> Iterator[Stay]:
     """Commits and deliveries by the stay that they are in: the last one that had begun, else the first."""
-    here = every.join(commits.select(READ.keys).unique(), on=READ.keys, how="semi")
+    here = every.join(commits, on=READ.keys, how="semi")
+    if here.n_unique(READ.keys) == here.height:  # as of groups that stay in their cluster
+        yield Stay(commits, deliveries, here)
+        return
     numbered = here.with_columns(stay=pl.col("since_ns").rank("ordinal").over(READ.keys) - 1)
     begins = numbered.select(*READ.keys, "since_ns", "stay").sort("since_ns")
 

@@ -65,15 +65,11 @@ def encoded(rows: TableRows, events: pl.DataFrame) -> Encoded:
         runs = _runs(rows)
     if rows.table == "deliveries":
         runs = with_clocks(rows, runs, events, encoding.in_runs(InRun.STEP))
-    if "block" in encoding.columns:
-        runs = runs.with_columns(block=pl.col("seq") // (1 << BLOCK_BITS))
-    if "visible" in runs.columns:
-        runs = runs.with_columns(pl.col("visible").fill_null(True))
-    texts = [name for name, column in encoding.columns.items() if column.type == TEXT]
-    runs = runs.with_columns(pl.col(texts).cast(pl.String)).select(encoding.in_runs())
-    return Encoded(
-        rows.table, runs, {array: numbers(rows.frame[name]) for array, name in encoding.arrays.items()}
-    )
+    made = {"block": pl.col("seq") // (1 << BLOCK_BITS), "visible": pl.col("visible").fill_null(True)}
+    texts = {name: pl.col(name).cast(pl.String) for name, own in encoding.columns.items() if own.type == TEXT}
+    columns = ((made | texts).get(name, pl.col(name)).alias(name) for name in encoding.in_runs())
+    arrays = {array: numbers(rows.frame[name]) for array, name in encoding.arrays.items()}
+    return Encoded(rows.table, runs.select(columns), arrays)
 
 
 def _runs(rows: TableRows) -> pl.DataFrame:

@@ -191,12 +191,12 @@ def unpacked(runs: pl.DataFrame, names: Collection[str]) -> tuple[pl.DataFrame, 
         return runs, {}
     n, arrays = runs["n"].to_numpy(), {}
     for name in names:
-        rows = runs[name].explode() if runs.height else pl.Series([], dtype=pl.Int64)
         base = runs[f"{name}_from"].to_numpy()
-        values = rows.to_numpy().astype(np.int64, copy=False)
+        values = runs[name].to_arrow().flatten().to_numpy().astype(np.int64, copy=False)
         arrays[name] = values + np.repeat(base, n) if base.any() else values
-    row = pl.col("n").cum_sum() - pl.col("n")
-    return runs.drop(*names, *(f"{name}_from" for name in names)).with_columns(row=row), arrays
+    row = pl.Series("row", np.cumsum(n) - n, pl.Int64)
+    packed = {*names, *(f"{name}_from" for name in names)}
+    return pl.DataFrame([*(runs[name] for name in runs.columns if name not in packed), row]), arrays
 
 
 def whole_us(durations_ns: Ints) -> Ints:

@@ -63,11 +63,15 @@ class TableRows(NamedTuple):
         is thus decoded and computed once.
         """
         computed = ENCODINGS[self.table].computed
+        half = [name for name, kind in frame.schema.items() if kind == pl.Int32 and name not in self.words]
         decoded = frame.with_columns(
             *(words.gather(frame[name]).alias(name) for name, words in self.words.items()),
             *(pl.lit(value, type_of(name)).alias(name) for name, value in self.same.items()),
-        ).cast({pl.Int32: pl.Int64})
+            *(pl.col(name).cast(pl.Int64) for name in half),
+        )
         lacking = [name for name in computed if name not in decoded.columns]
+        if not lacking:
+            return decoded
         sources = {source for name in lacking for source in computed[name][1]} - computed.keys()
         known = decoded.with_columns(computed[name][0].alias(name) for name in lacking)
         return known.drop(sources - set(ENCODINGS[self.table].columns))
@@ -116,13 +120,14 @@ def together(parts: Sequence[TableRows]) -> TableRows:
     if len(parts) == 1:
         return parts[0]
     rest = [part.same for part in parts[1:]]
-    frames = [part.whole() for part in parts]
+    frames = [part.complete(part.frame) for part in parts]
     same = {
         name: value
         for name, value in parts[0].same.items()
         if name in frames[0].columns and all(name in other and other[name] == value for other in rest)
     }
-    every = pl.concat([frame.drop(same) for frame in frames], rechunk=True)
+    differing = sorted(set(frames[0].columns) - same.keys())
+    every = pl.concat([frame.select(differing) for frame in frames], rechunk=True)
     return TableRows(parts[0].table, every, same)
 
 

@@ -89,12 +89,13 @@ def _timed(stretches: pl.DataFrame, times: Mapping[str, Ints]) -> pl.DataFrame:
     begin, attempts, dones = stretches["row"].to_numpy(), times["attempts"], times["dones"]
     last = np.maximum.reduceat(dones, begin)
     first = np.minimum.reduceat(np.where(dones == NULL, FOREVER_NS, dones), begin)
-    return stretches.with_columns(
-        attempt_ns_first=pl.Series(np.minimum.reduceat(attempts, begin)),
-        attempt_ns_last=pl.Series(np.maximum.reduceat(attempts, begin)),
-        done_ns_first=nullable("", first, FOREVER_NS),
-        done_ns_last=nullable("", last),
-    )
+    both_ends = [
+        pl.Series("attempt_ns_first", np.minimum.reduceat(attempts, begin)),
+        pl.Series("attempt_ns_last", np.maximum.reduceat(attempts, begin)),
+        nullable("done_ns_first", first, FOREVER_NS),
+        nullable("done_ns_last", last),
+    ]
+    return stretches.hstack(both_ends)
 
 
 class Keys:
