@@ -207,6 +207,8 @@ class Claims:
             return {True, False}
         since = whole.begin if effect.healed <= whole.begin else effect.begin
         later = [one for one in silence["waited_for"] if one["to_ns"] > since]
+        if effect.fault == "quota":
+            return {False}
         if effect.brokers or effect.target == "cluster" or effect.target.startswith("topic "):
             own = ("client", "reread", "transaction", "unknown")
             return {any(one["condition"] not in own for one in later)}

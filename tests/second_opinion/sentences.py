@@ -185,8 +185,8 @@ class Sentences:
             yield Opinion(f"sentence: {found[0]}", TRUE if known else FALSE, f"{every[:4]}")
 
     def _waits(self) -> Iterator[Opinion]:
-        """Each story is that of a claim: the same conditions, in order, as long; moments may be left out, and
-        neighbors of one condition be one.
+        """Each story is that of a claim: the same conditions, in order, as long, and a heal that is named is
+        that of its own faults; moments may be left out, and neighbors of one condition be one.
         """
         stories = [list(_noticeable(claim["waited_for"])) for claim in self.findings["claims"]]
         for found in self._found(rf"waited (?={_S} (?:s|ms) )"):
@@ -194,32 +194,40 @@ class Sentences:
             known = any(
                 len(told) == len(story)
                 and all(
-                    c == d and abs(s - t) <= near for (c, s, near), (d, t) in zip(told, story, strict=True)
+                    c == d and abs(s - t) <= near and named <= {frozenset(), of}
+                    for (c, s, near, named), (d, t, of) in zip(told, story, strict=True)
                 )
                 for story in stories
             )
             words = f"sentence: {self.text[found.start() : end]}"
             yield Opinion(words, TRUE if known else FALSE, "no claim has this story")
 
-    def _story(self, begin: int) -> tuple[list[tuple[str | None, float, float]], int]:
-        """The waits of a story (condition, seconds, and how near these are), and where its text ends."""
-        told: list[tuple[str | None, float, float]] = []
+    def _story(self, begin: int) -> tuple[list[tuple[str | None, float, float, set[frozenset[str]]]], int]:
+        """The waits of a story (condition, seconds, how near these are, and the faults that are named), and
+        where its text ends.
+        """
+        told: list[tuple[str | None, float, float, set[frozenset[str]]]] = []
         while found := _WAIT.match(self.text, begin):
             names = (name for words, name in _CONDITIONS.items() if re.fullmatch(words, found[3] or ""))
             unit = 1.0 if found[2] == "s" else 1e-3
-            told.append((next(names, None), _number(found[1]) * unit, 0.051 if unit == 1 else 0.00051))
+            named = {frozenset(re.findall(r"\d+-[\w-]+", found[3] or ""))}
+            told.append((next(names, None), _number(found[1]) * unit, 0.051 if unit == 1 else 0.00051, named))
             begin = found.end()
             if found[4] is None:
                 break
         return told, begin
 
 
-def _noticeable(waits: list[Row]) -> Iterator[tuple[str, float]]:
-    """Without those under 50 ms, unless there are no others; neighbors of one condition as one."""
-    every = [(w["condition"], (w["to_ns"] - w["from_ns"]) / SECOND) for w in waits]
+def _noticeable(waits: list[Row]) -> Iterator[tuple[str, float, frozenset[str]]]:
+    """(condition, seconds, faults), without those under 50 ms, unless there are no others; neighbors of one
+    condition as one.
+    """
+    every = [(w["condition"], (w["to_ns"] - w["from_ns"]) / SECOND, w["faults"]) for w in waits]
     longer = [one for one in every if one[1] >= 0.05] or every
-    for condition, same in groupby(longer, key=lambda one: one[0]):
-        yield condition, sum(length for _, length in same)
+    for condition, group in groupby(longer, key=lambda one: one[0]):
+        same = [*group]
+        faults = frozenset(fault for *_, some in same for fault in some)
+        yield condition, sum(length for _, length, _ in same), faults
 
 
 def _number(text: str) -> float:

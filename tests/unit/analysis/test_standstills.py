@@ -180,6 +180,14 @@ def test_a_group_stands_still_while_its_partitions_change_hands(tmp_path: Path) 
     assert billing.happened_left_out == 0
 
 
+def test_quota_that_comes_during_a_rebalance_is_no_cause_of_it(tmp_path: Path) -> None:
+    """It only slows clients, and leaves no partition without an owner."""
+    history = _handed_over().fault(1, 5_000, 9_000, fault="quota", target="cluster")
+    history.rows["faults"][0]["brokers"] = []
+    (billing,) = _scope(judged(history, tmp_path), "billing")
+    assert billing.cause is not None and billing.cause.startswith("group billing rebalanced: ")
+
+
 def test_rebalance_that_had_begun_long_before_a_silence_says_so(tmp_path: Path) -> None:
     """What had begun it may have nothing to do with this silence."""
     history = _handed_over()

@@ -331,6 +331,18 @@ def test_election_that_waited_for_a_fencing_as_well_is_no_longer_with_the_fault(
     assert waited([heal, election], "election", named=True) == f"{story}{longer}"
 
 
+def test_each_heal_that_was_waited_for_is_that_of_its_own_faults() -> None:
+    """The first fault was long over when the second heal came."""
+    one = Standstill.model_validate(still(8, 18, {"heal": 14, "election": 16}))
+    first, election = one.waited_for
+    last = first.model_copy(update={"from_ns": election.to_ns, "to_ns": one.to_ns, "faults": ["4-cut"]})
+    waits = [first.model_copy(update={"faults": ["1-pause"]}), election, last]
+    assert waited(waits, "heal", named=True) == (
+        "it waited 6.0 s until the heal of 1-pause, then 2.0 s until a leader was elected, "
+        "then 2.0 s until the heal of 4-cut; a longer fault means a longer outage"
+    )
+
+
 def test_what_rounds_to_nothing_parts_no_neighbors() -> None:
     """Two waits for the client around 10 ms without an owner read as one."""
     waits = [

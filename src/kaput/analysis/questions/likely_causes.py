@@ -33,6 +33,7 @@ _BROKER_KINDS = ("fenced", "unfenced", "started", "stopped")
 _MAX_EVENTS = 20  # of one standstill
 _MAX_NAMED = 3  # partitions of one change
 # Conditions that no fault on a broker is behind.
+_SLOWS_CLIENTS = "quota"  # no condition is unmet by it
 _OWN = ("client", "reread", "transaction", "unknown")
 _MOVES_PRODUCERS, _MOVES_GROUPS = ("fence", "move-producers", "fail-back"), ("move-groups", "fail-back")
 
@@ -395,7 +396,7 @@ class RunEvents:
 
     def _unmet_since(self, fault: FaultRow, silence: Single, group: str | None, since_ns: int) -> bool:
         """Whether a condition was unmet after some time that a fault can have been behind."""
-        if silence.place is None:
+        if silence.place is None or fault.fault == _SLOWS_CLIENTS:
             return False
         story = self._run.story(silence.place, silence.from_ns, silence.to_ns, group, None)
         later = [wait for wait in story.waits if wait.to_ns > since_ns]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -230,22 +230,16 @@ def waited(
         return "no acknowledgement ended it"
     if not waits:
         return "what it waited for is not known" + (f" ({why})" if why else "")
-    healed = [fault for wait in waits if wait.condition == "heal" for fault in wait.faults]
-    words = dict(_CONDITIONS)
-    if not healed:
-        words["heal"] = "until a broker started"
-    elif only_flaps(healed):
-        words["heal"] = "until a link worked"
-    elif named or (after is not None and set(healed) != {after}):
-        words["heal"] = f"until the heal of {' and '.join(dict.fromkeys(healed))}"
-    records = {
-        condition: "; ".join(dict.fromkeys(w.record for w in waits if w.condition == condition and w.record))
-        for condition in _RECORDS
-    }
+    healed = _healed(waits)
+    named = named or (after is not None and bool(healed) and set(healed) != {after})
     parts: list[str] = []
-    for condition, length in reversed(noticeable(waits)):
-        record = records.pop(condition, "")
-        parts.insert(0, f"{length} {words[condition]}" + (f" ({record})" if record else ""))
+    told: set[str] = set()
+    for condition, length, same in reversed(noticeable(waits)):
+        words = _until_healed(same, named) if condition == "heal" else _CONDITIONS[condition]
+        records = [each.record for each in same if condition in _RECORDS and each.record not in ("", *told)]
+        told.update(records)
+        record = f" ({'; '.join(dict.fromkeys(records))})" if records else ""
+        parts.insert(0, f"{length} {words}{record}")
     # A broker is fenced some time after it ended, whenever another one is back.
     last = max((n for n, wait in enumerate(waits) if wait.condition == "heal"), default=0)
     fenced = any(wait.fenced is not None for wait in waits[last:])
@@ -254,18 +248,31 @@ def waited(
     return f"it waited {', then '.join(parts)}{longer}"
 
 
+def _healed(waits: Iterable[Wait]) -> list[str]:
+    return [fault for wait in waits if wait.condition == "heal" for fault in wait.faults]
+
+
+def _until_healed(waits: Sequence[Wait], named: bool) -> str:
+    healed = _healed(waits)
+    if not healed:
+        return "until a broker started"
+    if only_flaps(healed):
+        return "until a link worked"
+    return f"until the heal of {' and '.join(dict.fromkeys(healed))}" if named else _CONDITIONS["heal"]
+
+
 def waits_in_a_cell(waits: Sequence[Wait], by: EndedBy | None) -> str:
     """The same for a table: `election 6.5 s, client 1.7 s`."""
     if by is None:
         return "not acknowledged"
-    return ", ".join(f"{condition} {length}" for condition, length in noticeable(waits)) or "not known"
+    return ", ".join(f"{condition} {length}" for condition, length, _ in noticeable(waits)) or "not known"
 
 
-def noticeable(waits: Sequence[Wait]) -> list[tuple[EndedBy, str]]:
-    """(condition, length), without those under 50 ms; neighbors of one condition are one."""
+def noticeable(waits: Sequence[Wait]) -> list[tuple[EndedBy, str, list[Wait]]]:
+    """(condition, length, waits), without those under 50 ms; neighbors of one condition are one."""
     seen = [one for one in waits if one.seconds >= 0.05] or waits
-    by_condition = groupby(seen, key=lambda one: one.condition)
-    return [(condition, duration(sum(one.seconds for one in same))) for condition, same in by_condition]
+    by_condition = [(condition, [*same]) for condition, same in groupby(seen, key=lambda one: one.condition)]
+    return [(condition, duration(sum(one.seconds for one in same)), same) for condition, same in by_condition]
 
 
 def _of_service(one: Standstill | Availability) -> bool:
