@@ -103,7 +103,8 @@ class Consequences:
         same = (spot(delivery), who(delivery))
         first_ns = min(d["polled_ns"] for d in self.oracle.deliveries if (spot(d), who(d)) == same)
         where = {key: delivery[key] for key in ("topic", "partition", "offset")}
-        return {**send, **where, "attempt_ns": first_ns, "done_ns": first_ns}
+        sent_ns = send.get("attempt_ns") or first_ns  # a frozen member may show late what it had fetched
+        return {**send, **where, "attempt_ns": sent_ns, "done_ns": first_ns}
 
     def of_run(self) -> dict[str, int]:
         """Of the run's own anomalies."""

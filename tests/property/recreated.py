@@ -80,6 +80,8 @@ class Recreated:
         for record in records:
             if record["new"]:
                 ms = max(ms, _GONE + random.choice((-1, 1, 5)))
+            elif random.random() < 0.15:  # frozen meanwhile, it shows late what it had fetched
+                ms = max(ms, _GONE + random.choice((1, 4)))
             for _ in range(random.choice((0, 1, 1, 1, 1, 2)) if record["kept"] else 0):
                 ms += random.choice((0, 1, 2))
                 history.handed(record["offset"], record["producer"], record["seq"], ms, **mine)

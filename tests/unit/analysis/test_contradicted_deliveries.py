@@ -39,7 +39,7 @@ def _messages(*delivered: tuple[int, ...]) -> Any:
 
 
 def test_delivery_contradicted_by_the_log_is_found_per_group() -> None:
-    """Once for each group, with when it was acknowledged there, or else first delivered to any."""
+    """Once for each group, with its attempt, and when it was acknowledged there or first delivered to any."""
     found = contradicted(
         _messages(
             (0, 0, 1, 10, PLACE, 100, 1, 0),  # borne out
@@ -56,9 +56,9 @@ def test_delivery_contradicted_by_the_log_is_found_per_group() -> None:
     assert tuple(found.columns) == CLAIMS
     told = ("group", "producer", "seq", "topic", "place", "offset", "n", "attempt_ns", "done_ns")
     assert found.select(told).sort("group", "producer", "seq", "offset").rows() == [
-        *((0, 1, 11, 3, PLACE, 101, 1, 2, 12), (0, 1, 11, 3, PLACE, 150, 1, 40, 40)),
-        *((0, 1, 12, 3, PLACE, 102, 1, 3, 13), (0, 2, 5, 3, PLACE, 101, 1, 70, 70)),
-        *((0, 2, 6, 4, OTHER, 7, 1, 30, 30), (1, 1, 11, 3, PLACE, 150, 1, 40, 40)),
+        *((0, 1, 11, 3, PLACE, 101, 1, 2, 12), (0, 1, 11, 3, PLACE, 150, 1, 2, 40)),
+        *((0, 1, 12, 3, PLACE, 102, 1, 3, 13), (0, 2, 5, 3, PLACE, 101, 1, 4, 70)),
+        *((0, 2, 6, 4, OTHER, 7, 1, 5, 30), (1, 1, 11, 3, PLACE, 150, 1, 2, 40)),
     ]
 
 

@@ -221,14 +221,21 @@ def _waited_for_more(
     run: Run, fault: FaultRow, place: TopicPartition, within: tuple[int, int], group: str | None
 ) -> bool:
     """Whether, while a fault only slowed members of the ISR, a partition waited for something else all the
-    time: who slows a follower holds up nothing that waits for an election.
+    time: who slows a follower holds up nothing that waits for an election. A broker that ended meanwhile (its
+    disk was full) is waited for.
     """
     if how_of(fault, run.given.scenario) != "slow" or fault.effective_ns is None:
         return False
     waits = run.story(place, *within, group, None).waits
     mine = [wait for wait in waits if fault.in_effect(wait.from_ns, wait.to_ns)]
-    slowed = ("isr", *_OWN)
-    return bool(mine) and all(wait.condition not in slowed and fault.id not in wait.faults for wait in mine)
+    cluster = cluster_and_topic(place.topic)[0]
+
+    def for_this(wait: Wait) -> bool:
+        ended = (run.serving.down(broker, wait.to_ns - 1, cluster) for broker in fault.brokers)
+        of_this = wait.condition == "heal" and any(ended)
+        return of_this or wait.condition in ("isr", *_OWN) or fault.id in wait.faults
+
+    return bool(mine) and not any(map(for_this, mine))
 
 
 def _still_asked(run: Run, broker: int, place: TopicPartition, at_ns: int) -> bool:
@@ -426,8 +433,8 @@ class RunEvents:
         hit = fault.hit.members_of is not None or fault.hit.producer is not None
         if place is None or group is None or not (hit and ended) or fault.fault == "join":
             return False
-        waits = self._run.story(place, from_ns, to_ns, group, None).waits
         held = [one for one in self._run.holds(place, group, (from_ns, to_ns)) if _made(fault, one.of)]
+        waits = self._run.story(place, from_ns, to_ns, group, None).waits if held else ()
         waited = (one for one in waits if one.condition == "transaction")
         return any(
             max(wait.from_ns, one.from_ns, within[0]) < min(wait.to_ns, one.to_ns, within[1])

@@ -131,11 +131,13 @@ def contradicted(messages: Messages) -> pl.DataFrame:
     claimed = each(contradicting, at_ns=polls)
     claimed = claimed.with_columns(at_ns=pl.col("at_ns").min().over(*MESSAGE, *SPOT))
     claimed = claimed.unique(["group", *MESSAGE, *SPOT], maintain_order=True)
-    acked = meeting(messages.stretches.filter(ACKED), contradicting, MESSAGES)
-    sends = each(acked, attempt_ns=messages.times["attempts"], done_ns=messages.times["dones"])
-    sends = sends.select(*MESSAGE, *SPOT, "attempt_ns", "done_ns").drop_nulls(SPOT)
+    sent = meeting(messages.stretches, contradicting, MESSAGES)
+    sends = each(sent, attempt_ns=messages.times["attempts"], done_ns=messages.times["dones"])
+    acked = sends.filter(ACKED).select(*MESSAGE, *SPOT, "done_ns").drop_nulls(SPOT)
+    attempts = sends.group_by(MESSAGE).agg(pl.col("attempt_ns").min())
     return (
-        claimed.join(sends, on=[*MESSAGE, *SPOT], how="left")
+        claimed.join(acked, on=[*MESSAGE, *SPOT], how="left")
+        .join(attempts, on=MESSAGE, how="left")
         .with_columns(
             topic=pl.col("place") // SHIFT,
             done_ns=pl.coalesce("done_ns", "at_ns"),
