@@ -556,6 +556,17 @@ def test_who_slows_a_follower_holds_up_nothing_that_waits_for_an_election(
     assert ((f"1-{fault}", 0) in affected) == hit
 
 
+@pytest.mark.parametrize("of", [2, 3])
+def test_broker_that_ended_with_its_disk_full_is_waited_for(of: int, tmp_path: Path) -> None:
+    """A full disk may only slow a follower; where the process ended, it is waited for until it is back."""
+    history = _history({0: 9_000, 1: 9_000}).fault(of, 3_000, 8_900, fault="disk-full", id="1-disk-full")
+    for kind, ms in (("stopped", 3_400), ("started", 8_900)):
+        history.add("cluster_events", kind=kind, broker=2, at_ns=at(ms), source="kaput")
+    (first,) = _scope(judged(history, tmp_path), partition=0)
+    assert [wait.condition for wait in first.waited_for] == ["heal", "client"]
+    assert ("1-disk-full" in (first.cause or "")) == (of == 2)
+
+
 def _of_a_transaction(history: History, begin: int, end: int | None) -> History:
     ids = {"transactional_id": "t0", "producer": 0, "transaction": 7, "first_seq": 0, "last_seq": 199}
     times = {"begin_ns": at(begin), "end_ns": end and at(end), "error": None}
