@@ -205,8 +205,9 @@ class FaultEngine:
         if healed is None:
             state = "not healed"
         elif healed == effect.effective_ns:
-            state, heal_began = "stays", healed
-        self._record_again(life, effect, healed, heal_began)
+            state = "stays"
+        # What never ends was over before it was looked at again.
+        self._record_again(life, effect, healed, heal_began if healed is None else min(heal_began, healed))
         self._report(life, "heal", healed)
         if witness is not None:
             witness.after(step.id)

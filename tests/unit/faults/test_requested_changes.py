@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fakes.cluster import FakeAdmin, fake_scene
+from fakes.nemesis import play, play_until
+from fakes.steps import step_of
 from kaput.cluster.admin import PartitionState, requests
 from kaput.cluster.admin.resources import ResourceSettings
 from kaput.cluster.wire import AccessRefused
@@ -16,6 +19,8 @@ from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.faults.catalogue import fault_class
 from kaput.faults.fault import Effect, Fault
+from kaput.faults.nemesis import Nemesis
+from kaput.scenario.timeline import AfterStart
 
 PLACE = TopicPartition("orders", 0)
 
@@ -273,6 +278,19 @@ def test_move_of_replicas_is_in_effect_until_all_are_in_sync() -> None:
     healed, after = fault.heal(hit, effect)
     assert after == effect and healed is not None and effect.effective_ns is not None
     assert healed > effect.effective_ns
+
+
+def test_move_of_replicas_was_over_before_it_is_looked_at_again(tmp_path: Path) -> None:
+    """Its heal does nothing, once all has been sent."""
+    admin = Requested()
+
+    def drive(nemesis: Nemesis) -> None:
+        play_until(nemesis, lambda: 3 in admin.state.replicas)
+        nemesis.workload_over()
+
+    step = step_of("1-move-replicas", "move-replicas", "leader-of orders/0", AfterStart(0), None, 1)
+    (row,), _ = play(tmp_path, [step], drive, admin)
+    assert row["bit"] and row["heal_began_ns"] == row["healed_ns"] > row["effective_ns"]
 
 
 def test_settings_that_are_set_already_have_no_effect() -> None:
