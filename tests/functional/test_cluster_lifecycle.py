@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 from collections.abc import Iterator
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 
@@ -22,9 +25,16 @@ def kaput(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
     standing("down", "--all")
 
 
+def served(url: str, series: str) -> bool:
+    """Whether there is such a series among the metrics at an address."""
+    with urlopen(url, timeout=PATIENCE_S) as answer:
+        return re.search(rf"^kaput_{series}", answer.read().decode(), re.MULTILINE) is not None
+
+
 def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
-    """Every verb once, and Kafka's tools; at the end nothing is left of it."""
-    up = kaput.json("up", "--brokers", "2", "--detach")
+    """Every verb once, Kafka's tools, and its metrics; at the end nothing is left of it."""
+    up = kaput.json("up", "--brokers", "2", "--detach", "--metrics", "127.0.0.1:0")
+    assert eventually(lambda: served(up["metrics"], r'broker_up{broker="1"} 1\.0$'))
     assert up["brokers"] == [1, 2] and len(up["bootstrap_servers"].split(",")) == 2
     assert "cluster lab is already running" in kaput("up", "--brokers", "1", status=2)
     kaput("tool", "kafka-topics.sh", "--create", "--topic", "orders", "--replica-assignment", "1:2")
@@ -35,6 +45,7 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
     injected = kaput.json("fault", "inject", "kill", "--target", "leader-of orders/0")
     assert [fault["state"] for fault in injected] == ["active"]
     assert injected[0]["brokers"] == [1]  # the only controller
+    assert eventually(lambda: served(up["metrics"], r"fault_active{.* 1\.0$"))
     status = kaput.json("status")
     assert {broker["id"]: broker["state"] for broker in status["brokers"]} == {1: "down", 2: "running"}
     assert status["controller"] is None and "waited 5 s for the controller: " in status["unknown"][0]
@@ -43,6 +54,7 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
     (healed,) = kaput.json("fault", "heal")
     assert healed["state"] == "healed" and "was started again" in healed["proof"]
     assert "no fault is active" in kaput("fault", "heal", status=2)
+    assert eventually(lambda: not served(up["metrics"], "fault_active{"))
     paused = kaput.json("fault", "inject", "pause", "--target", "broker 1", "--for", "1s")
     assert paused[0]["for_ms"] == 1000
 
@@ -62,6 +74,8 @@ def test_a_cluster_stays_until_it_is_taken_down(kaput: Standing) -> None:
     os.kill(json.loads(card.read_text())["pid"], signal.SIGKILL)
     assert eventually(lambda: kaput.left() == [])
     assert "its daemon died" in kaput("status", status=2)
+    with pytest.raises(URLError, match="refused"):
+        served(up["metrics"], "")
     assert "nothing of it is left" in kaput("down")
     assert not list(kaput.state.glob("kaput/clusters/*/*"))
 

@@ -18,14 +18,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from driving import KAPUT, Standing
+from driving import KAPUT
 from kaput.core import TopicPartition as Place
 from kaput.monitor.grafana import dashboard
 from kaput.monitor.sources.cluster_state import ClusterState
@@ -403,26 +403,7 @@ def test_prometheus_answers_every_query_of_the_dashboard(exporter: Exporter, pro
     )
 
 
-def test_a_standing_cluster_serves_its_state_and_its_faults(tmp_path_factory: pytest.TempPathFactory) -> None:
-    standing = Standing(tmp_path_factory.mktemp("s"))
-    up = standing.json("up", "--brokers", "1", "--detach", "--metrics", "127.0.0.1:0")
-    found = Exporter(urlsplit(up["metrics"]).port or 0)
-    try:
-        wait_for(lambda: found.values().get(("broker_up", "1")) == 1, "a first poll")
-        standing("fault", "inject", "noop")
-        wait_for(
-            lambda: 1.0 in {v for key, v in found.values().items() if key[0] == "fault_active"}, "a fault"
-        )
-        standing("fault", "heal")
-        wait_for(lambda: not [key for key in found.values() if key[0] == "fault_active"], "no fault any more")
-    finally:
-        standing("down", "--all")
-    with pytest.raises(ConnectionRefusedError):
-        found.text()
-    assert standing.left() == []
-
-
-@pytest.mark.long  # its siblings: a standing cluster above, and unit/dashboard/test_sidecar.py
+@pytest.mark.long  # its siblings: test_cluster_lifecycle.py, and unit/dashboard/test_sidecar.py
 def test_metrics_are_served_during_a_run(tmp_path: Path) -> None:
     """And nothing of it afterwards. The run lasts until it is interrupted, once its numbers were seen."""
     scenario = tmp_path / "long.yaml"

@@ -13,16 +13,28 @@ import pytest
 from driving import KAPUT, Kaput, mentions
 from waiting import PATIENCE_S, wait_for
 
-# So many that the run is ended in the middle of them.
-MANY = ["--set", "workload.producers.0.messages=100000000", "--set", "workload.warm-up=0s"]
+# So many messages that the run is ended in the middle of them.
+_SCENARIO = """
+version: 1
+title: Ended while its broker is paused
+cluster: {brokers: 1}
+topics: [{name: orders, replication-factor: 1}]
+workload:
+  producers: [{topic: orders, messages: 100000000, rate: 1000}]
+  groups: [{id: billing, topics: [orders]}]
+  warm-up: 0s
+faults: [{at: 1s, fault: pause, target: broker 1}]
+"""
 
 
 def start(runs: Path, mode: str) -> subprocess.Popen[str]:
     """A real run in the background, in the middle of its load, with temporary files of its own."""
     scratch = runs.parent / "scratch"
     scratch.mkdir()
+    scenario = runs.parent / "paused.yaml"
+    scenario.write_text(_SCENARIO)
     process = subprocess.Popen(
-        [*KAPUT, "run", "leader-kill-lagging-acks-1", "--runs", str(runs), *MANY, "--set", mode],
+        [*KAPUT, "run", str(scenario), "--runs", str(runs), "--set", mode],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -53,7 +65,7 @@ def start(runs: Path, mode: str) -> subprocess.Popen[str]:
 def test_an_ended_run_leaves_evidence_and_nothing_else(
     kaput: Kaput, number: signal.Signals, status: int, mode: str
 ) -> None:
-    """Ended while two brokers are stopped: all processes and data go, analyze says inconclusive."""
+    """Ended while its broker is stopped: all processes and data go, analyze says inconclusive."""
     process = start(kaput.runs, f"cluster.mode={mode}")
     process.send_signal(number)
     _, said = process.communicate(timeout=PATIENCE_S)
