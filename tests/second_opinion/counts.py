@@ -20,6 +20,9 @@ Spot = tuple[Place | None, int]
 Who = tuple[int, int]
 
 
+_NEVER_PERMITTED = ("phantom", "corrupt", "lost-in-store", "mirror-reordered")
+
+
 class Counts:
     """Of one run. With mirrors, fates are those of mirrors' own definitions (copies.py)."""
 
@@ -166,6 +169,33 @@ class Counts:
             whole = row["name"] in ("lost", "vanished") and not self.deleted
             known = causes == row["count"] if whole else 0 <= causes <= row["count"]
             yield Opinion(f"{words}: causes", TRUE if known else FALSE, f"{causes} of {row['count']}")
+            least, most = self._permitted(row)
+            right = least <= row["permitted"] <= most
+            yield Opinion(f"{words}: permitted", TRUE if right else FALSE, f"from {least} to {most}")
+
+    def _permitted(self, row: Row) -> tuple[int, int]:
+        """How many of an anomaly are permitted at least, and at most, by its causes and the settings."""
+        if row["name"] in _NEVER_PERMITTED:
+            return 0, 0
+        if row["name"] != "lost" or self.deleted or self.removes:
+            return 0, row["count"]
+        sends = [who for who, fate in self._fate_of.items() if fate == ("acked", "0")]
+        specs = [self.tables.producer_specs.get(producer) or {} for producer, _ in sends]
+        acks = {str((spec.get("config") or {}).get("acks", spec.get("acks", "all"))) for spec in specs}
+        faults = {fault["fault"] for fault in self.tables.rows("faults")}
+        causes, polled = Counter(row["causes"]), any(map(self.tables.polled, self.tables.ends))
+        least, most = causes["acks-0"], row["count"]
+        if "delete-records" not in faults:
+            most -= causes["unexplained"]
+        if not faults & {"power-loss", "disk-loss", "command"}:
+            most -= causes["leader-restarted"]
+        if acks == {"1"} and not polled:
+            least += causes["deposed-leader"]
+        places, unclean = self.tables.ends, "unclean.leader.election.enable"
+        allowed = [str(self.tables.setting(place, unclean, "false")).lower() == "true" for place in places]
+        if acks <= {"all", "-1"} and not any(allowed) and "change-config" not in faults:
+            most -= causes["deposed-leader"]
+        return least, most
 
     def _late(self) -> int:
         """First copies of a producer in a partition that come after one with a higher number."""

@@ -128,6 +128,25 @@ def test_another_value_is_called_false(name: str, part: type[Measures] | type[Co
     assert called_false(name, changed, part)
 
 
+@pytest.mark.parametrize(
+    ("name", "anomaly", "told"),
+    [
+        ("leader-kill-lagging-acks-1", "lost", {"permitted": 0}),
+        (
+            "leader-kill-lagging-acks-all",
+            "lost",
+            {"count": 3, "permitted": 3, "causes": {"deposed-leader": 3}},
+        ),
+        ("leader-kill-lagging-acks-all", "phantom", {"count": 1, "permitted": 1}),
+    ],
+)
+def test_another_permitted_count_is_called_false(name: str, anomaly: str, told: dict[str, Any]) -> None:
+    found = copy.deepcopy(judged(name)[1])
+    assert not [claim for claim in called_false(name, found, Counts) if claim.endswith(": permitted")]
+    next(row for row in found["anomalies"] if row["name"] == anomaly).update(told)
+    assert f"anomaly {anomaly}: the run: permitted" in called_false(name, found, Counts)
+
+
 def _first(rows: Sequence[Any], keep: Callable[[Any], bool], **other: Any) -> list[Any]:
     """The rows with other values in the first of a kind."""
     number = next(n for n, row in enumerate(rows) if keep(row))
