@@ -24,7 +24,7 @@ import polars as pl
 from kaput.analysis.engine.asking import CpuClock, CpuTimes, TaskFinds, ask, kinds, passed_tables
 from kaput.analysis.engine.pieces import Pack, Piece, SliceFile, gathered, pack
 from kaput.analysis.engine.question import Question
-from kaput.analysis.engine.spark_jobs import IN_PROCESS
+from kaput.analysis.engine.spark_jobs import IN_PROCESS, after_task
 from kaput.analysis.engine.sums import total
 from kaput.analysis.runs.tables import Extents, TableRows, Unit, empty, read
 from kaput.analysis.views import rows
@@ -59,6 +59,7 @@ class Job:
         self._shared = _shared_directory(spark)  # removed with this object
         self._packing = _packing(spark, self._shared, len(tasks))
         self._dump, self._load = _serialization(spark, len(tasks))
+        self._apart = spark.master != IN_PROCESS  # whether tasks are in processes of Spark's
         self._runs = self._shuffled(self._encoded(tasks))
 
     def look(
@@ -134,12 +135,14 @@ class Job:
         self._runs = self._shuffled(self._encoded(others).union(ordered))
 
     def _encoded(self, tasks: Sequence[Sequence[Unit]]) -> Any:
-        known, questions, packing = self._known, self._of_rows, self._packing
+        known, questions, packing, apart = self._known, self._of_rows, self._packing, self._apart
 
         def read(tasks: Iterable[Sequence[Unit]]) -> Iterator[Keyed]:
             for units in tasks:
                 with packing() as pack:
                     yield from rows.encode(rows.tables(units, known.names), known, questions, pack)
+                if apart:
+                    after_task()
 
         return self._spark.parallelize(list(tasks), max(1, len(tasks))).mapPartitions(read)
 
@@ -148,10 +151,12 @@ class Job:
 
     def _run(self, parts: Iterable[int], step: Callable[[int, Iterable[Piece]], Any]) -> Iterable[Any]:
         """What the step returns in the tasks of these parts."""
-        dump = self._dump
+        dump, apart = self._dump, self._apart
 
         def each(number: int, keyed: Iterable[Keyed]) -> Iterator[Any]:
             yield dump(step(number, (piece for _, piece in keyed)))
+            if apart:
+                after_task()
 
         results: list[Any] = self._spark.runJob(self._runs.mapPartitionsWithIndex(each), list, list(parts))
         return map(self._load, results)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fakes.in_process import InProcess
-from kaput.analysis import run
+from kaput.analysis import job, run
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.runs import clocks
 from kaput.analysis.runs.names import EVENTS
@@ -66,6 +66,20 @@ def test_findings_are_the_same_through_files_even_if_tasks_are_repeated(tmp_path
     assert analyse(check(folder), spark).to_json() == expected.to_json()
     assert spark.seen == 2
     assert not list(scratch.iterdir())
+
+
+def test_processes_of_spark_return_what_tasks_have_freed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After every task, since they live on; the heap of a program that judges is left to it."""
+    ended: list[None] = []
+    monkeypatch.setattr(job, "after_task", lambda: ended.append(None))
+    folder = RunFolder(planted(tmp_path / "run", 1_000, 0.001))
+    analyse(check(folder), InProcess())
+    assert not ended
+    spark: Any = _OnThisMachine(tmp_path)
+    analyse(check(folder), spark)
+    assert len(ended) >= 3  # of rows, messages and places
 
 
 def test_findings_are_the_same_from_tasks_side_by_side(

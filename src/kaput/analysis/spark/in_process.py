@@ -17,13 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from kaput.analysis.engine.spark_jobs import IN_PROCESS
+from kaput.analysis.engine.spark_jobs import IN_PROCESS, after_task
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 _THREADS_MAX = 4  # each holds a task of some 300 MB
-_TASKS_PER_TRIM = 4  # each leaves some 20 MB; after every one it costs 1 to 3 s with 50 million messages
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of malloc.h
 
 
@@ -94,8 +93,8 @@ class InProcess:
         def computed(part: Iterable[Any]) -> list[Any]:
             items = list(part)
             stage.done.append(len(items))
-            if self.own and len(stage.done) % _TASKS_PER_TRIM == 0:
-                _return_holes()
+            if self.own:
+                after_task()
             return items
 
         if min(self.threads, len(parts)) < 2:
@@ -143,14 +142,6 @@ def _keep_freed_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 2**28)
         mallopt(_M_MMAP_THRESHOLD, 2**28)
         mallopt(_M_ARENA_MAX, 1)  # of all threads: what one has freed is there for the others
-
-
-def _return_holes() -> None:
-    """Returns memory that tasks have freed to the kernel. By itself glibc returns only what is at the end of
-    its heap, and what a task leaves there keeps the rest: 20 MB more with each.
-    """
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def load_analysis() -> None:
