@@ -28,7 +28,7 @@ def loads(tables: RunTables, effects: Effects) -> list[Load]:
     bit = [e for e in effects.all if e.fault != "noop"]
     found = []
     for faults in (effects.all, bit):
-        end = min([last, *(e.begin for e in faults)])
+        end = min([last, *(e.asked for e in faults)])
         seconds = (end - first) / SECOND
         for times in (
             [s["attempt_ns"] for s in sends],

@@ -33,6 +33,7 @@ _EARLIER = re.compile(r" \([\d,.]+ s before\)| ?, seen up to [\d,]+ ms later")
 
 _CAUSE = re.compile(
     r"(?P<id>\S+) \((?P<target>.*?)\) (?P<when>took effect .*? it began|had been in effect"
+    r"|was injected before it began, and proven [\d,.]+ s after"
     r"|was in effect(?: until [\d,.]+ s before its end)?)(?P<how>[;,].*)?"
 )
 _HIT = re.compile(
@@ -47,7 +48,10 @@ def _when(effect: Effect, silence: Row) -> set[str]:
     begin, end = silence["from_ns"], silence["to_ns"]
     late = effect.begin - begin
     if late >= SECOND:
-        return {f"took effect {late / SECOND:,.1f} s after it began"}
+        length = f"{late / SECOND:,.1f} s after"
+        if effect.asked <= begin:
+            return {f"was injected before it began, and proven {length}"}
+        return {f"took effect {length} it began"}
     if effect.healed == effect.begin:
         apart = abs(late)
         length = f"{apart / SECOND:,.1f} s" if apart >= 0.1 * SECOND else f"{apart / MS:.0f} ms"

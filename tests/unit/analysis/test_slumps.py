@@ -84,6 +84,15 @@ def test_load_is_what_was_asked_of_the_producers_that_were_to_send(
     assert round(load.figures["asked_per_s"], 6) == asked
 
 
+def test_load_before_a_fault_ends_when_that_is_injected(tmp_path: Path) -> None:
+    """A disk fills for a second before it is known to be full: the load is not what fell short then."""
+    history = _history()
+    (fault,) = history.rows["faults"]
+    fault["injected_ns"] = fault["effective_ns"] - 1_000_000_000
+    (load,) = [one for one in judged(history, tmp_path).claims if one.kind == "load"]
+    assert (load.from_ns, load.to_ns) == (_ns(1_000), _ns(2_000))
+
+
 def test_a_slump_that_is_longer_than_expected_is_a_violation(tmp_path: Path) -> None:
     """And one that is not is none."""
     assert judged(_history(slump="<=2"), tmp_path / "held").verdict == "held"

@@ -180,6 +180,14 @@ def test_a_group_stands_still_while_its_partitions_change_hands(tmp_path: Path) 
     assert billing.happened_left_out == 0
 
 
+def test_fault_that_takes_effect_during_its_injection_is_not_dated_by_its_proof(tmp_path: Path) -> None:
+    """The disk was full at some time between the two."""
+    history = _history({0: 9_000, 1: 9_000}).fault(1, 2_000, 8_900, fault="disk-full", effective_ns=at(5_000))
+    (first,) = _scope(judged(history, tmp_path), partition=0)
+    when = "was injected before it began, and proven 2.0 s after; broker 1 led orders/0"
+    assert first.cause == f"1-kill (broker 1) {when}"
+
+
 def test_quota_that_comes_during_a_rebalance_is_no_cause_of_it(tmp_path: Path) -> None:
     """It only slows clients, and leaves no partition without an owner."""
     history = _handed_over().fault(1, 5_000, 9_000, fault="quota", target="cluster")

@@ -504,7 +504,10 @@ def _when(fault: FaultRow, from_ns: int, to_ns: int) -> str:
     """When a fault was in effect, seen from a silence."""
     late_ns = (fault.effective_ns or 0) - from_ns
     if late_ns >= SHORTEST_NS:
-        return f"took effect {late_ns / SECOND:,.1f} s after it began"
+        length = f"{late_ns / SECOND:,.1f} s after"
+        if fault.injected_ns <= from_ns:  # when between the two it took effect is not known
+            return f"was injected before it began, and proven {length}"
+        return f"took effect {length} it began"
     if fault.healed_ns == fault.effective_ns:
         apart = duration(abs(late_ns) / SECOND)
         return f"took effect {apart} {'after' if late_ns >= 0 else 'before'} it began"

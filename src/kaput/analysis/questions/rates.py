@@ -22,6 +22,7 @@ from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_parts import MeanRates, Slump, When
 from kaput.evidence.schemas import CPU
 from kaput.scenario.model import pipes
+from kaput.scenario.vocabulary import NOOP
 
 Counts = Mapping[str, Mapping[int, int]]  # by what happened, and by second since the Unix epoch
 SHARE = Fraction(4, 5)  # of the ordered rate: what R5 wants an alert below
@@ -61,8 +62,12 @@ class LoadRates(Question):
 
 
 def _load(run: Run, by_second: Counts, load: range) -> Iterator[Claim]:
-    """The rate that was asked for and the one that was acknowledged, before the first fault (or in all)."""
-    before = dict(_times(run.given, load)).get("before", load)
+    """The rate that was asked for and the one that was acknowledged, before the first fault is injected (or
+    in all).
+    """
+    faults = [one for one in run.given.faults if one.fault != NOOP and one.effective_ns is not None]
+    until = min((one.injected_ns // SECOND for one in faults), default=load.stop)
+    before = range(load.start, max(load.start, min(until, load.stop)))
     last = run.sums["sent"].group_by("producer").agg(pl.col("last_attempt_ns").max()).drop_nulls()
     asked = _asked_per_s(run.given, before, run.sums["sent"]["begin_ns"].min(), dict(last.iter_rows()))
     if asked is not None:
