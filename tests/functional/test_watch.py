@@ -66,7 +66,7 @@ class Watching:
         with self._errors.open("w") as errors:
             self.process = subprocess.Popen(
                 [
-                    *(*KAPUT, "watch", "--json", "--rate", "100", "--runs", str(runs)),
+                    *(*KAPUT, "watch", "--json", "--rate", "30", "--runs", str(runs)),
                     *("--bootstrap-servers", servers(standing), *options),
                 ],
                 stdout=subprocess.PIPE,
@@ -168,15 +168,15 @@ def test_broker_jvm_and_worker_kills_change_no_totals(
     alerting = ("--alerts", str(rules), "--notify", f"json:{told}")
     watching = Watching(standing, tmp_path, *alerting, "--metrics", "127.0.0.1:0")
     url = watching.metrics_url()
-    watching.acked(300)
+    watching.acked(90)
     standing("fault", "inject", "kill", "--target", "broker 2")
     for name in killed:
-        watching.acked(100)
+        watching.acked(30)
         watching.kill(name)
         assert b'kaput_messages_acked_total{partition="0",' in scraped(url)
     wait_for(lambda: told.is_file() and '"down"' in told.read_text(), "the alert of the broker")
     standing("fault", "heal")
-    watching.acked(300)
+    watching.acked(90)
     # The other partitions alone reach that while clients still ask the dead leader of this one.
     wait_for(lambda: "/1: acknowledged again after " in watching.said, "the end of the standstill")
     assert len(looked_at(watching.folder)["places"]) == 3
@@ -196,7 +196,7 @@ def test_broker_jvm_and_worker_kills_change_no_totals(
 def test_a_killed_watch_goes_on(standing: Standing, tmp_path: Path) -> None:
     """In the same run folder; nothing is left at its end."""
     first = Watching(standing, tmp_path)
-    first.acked(300)
+    first.acked(90)
     os.kill(first.process.pid, signal.SIGKILL)
     first.process.communicate(timeout=PATIENCE_S)
     wait_for(lambda: not mentions(tmp_path), "the end of every process")
@@ -204,7 +204,7 @@ def test_a_killed_watch_goes_on(standing: Standing, tmp_path: Path) -> None:
     again = Watching(standing, tmp_path, "--for", "5s", "--resume", str(first.folder.path))
     status, final = again.ended()
     assert (status, final["missing"], final["late"]) == (0, 0, 0)
-    assert final["acked"] > before >= 300
+    assert final["acked"] > before >= 90
     assert_as_analyzed(again.folder, final)
     found = ExistingCluster(servers(standing))
     found.refresh()
@@ -390,9 +390,9 @@ def test_watch_on_a_spark_cluster_survives_a_worker_kill(standing: Standing, tmp
     (tmp_path / "spark").mkdir()
     with standalone(tmp_path / "spark") as spark:
         watching = Watching(standing, tmp_path / "runs", "--master", spark.url)
-        watching.acked(300)
+        watching.acked(90)
         spark.kill_worker()
-        watching.acked(300)
+        watching.acked(90)
         status, final = watching.end()
     assert (status, final["missing"], final["troubles"]) == (0, 0, [])
     assert_as_analyzed(watching.folder, final)
