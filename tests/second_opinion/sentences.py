@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from second_opinion.answers import FALSE, TRUE, Opinion, one_of
-from second_opinion.raw import SECOND, Row
+from second_opinion.raw import MS, SECOND, Row
 from second_opinion.silences import Scope, Silence
 
 if TYPE_CHECKING:
@@ -77,6 +78,44 @@ class Sentences:
         yield from self._groups()
         yield from self._waits()
         yield from self._faults()
+        yield from self._plan()
+        yield from self._mirrors()
+
+    def _plan(self) -> Iterator[Opinion]:
+        """When each step began, how long it took, and what came of it."""
+        for row in self.tables.rows("plan"):
+            pattern = rf"{re.escape(row['step'])} ?{_S} s ?(?:{_S} s|-) ?{row['outcome']}"
+            took = None if row["ended_ns"] is None else (row["ended_ns"] - row["started_ns"]) / SECOND
+            right = [self._since(row["started_ns"]), took]
+            told = [[text and _number(text) for text in found.groups()] for found in self._found(pattern)]
+            known = [
+                all(
+                    a == b or (None not in (a, b) and abs(a - b) <= 0.051)
+                    for a, b in zip(one, right, strict=True)
+                )
+                for one in told
+            ]
+            words = f"sentence: the plan's step {row['step']}"
+            yield Opinion(words, TRUE if known and all(known) else FALSE, f"{told}; recomputed: {right}")
+
+    def _mirrors(self) -> Iterator[Opinion]:
+        """What is said below the table of mirrors; its figures are examined as claims (copies.py)."""
+        for row in self.findings.get("mirrors") or []:
+            name, end = re.escape(row["mirror"]), row["ended_ns"]
+            told = {
+                f"unmirrored by cause: {', '.join(f'{n:,} {c}' for c, n in row['causes'].items())}": row[
+                    "causes"
+                ],
+                f"was {'killed' if row['ended'] == 'fault' else 'stopped'} at {_clock(end or 0)}": end,
+                f"was restarted {row['restarts']:,} time": row["restarts"],
+                f"appended {row['merged']:,} record": row["merged"],
+            }
+            for text, known in told.items():
+                start = " ".join(text.split()[:2])
+                said = self._found(rf"{name} (?={start})")
+                whole = self._found(rf"{name} {re.escape(text)}") if known else []
+                right = len(whole) == len(said) and bool(said) == bool(known)
+                yield Opinion(f"sentence: {row['mirror']} {text}", TRUE if right else FALSE, f"{known}")
 
     def _faults(self) -> Iterator[Opinion]:
         """Numbers in the lines below the name of a fault are its own."""
@@ -216,6 +255,10 @@ class Sentences:
             if found[4] is None:
                 break
         return told, begin
+
+
+def _clock(at: int) -> str:
+    return datetime.fromtimestamp(at // MS / 1_000, UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
 def _noticeable(waits: list[Row]) -> Iterator[tuple[str, float, frozenset[str]]]:

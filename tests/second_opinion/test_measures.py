@@ -331,6 +331,22 @@ def test_numbers_of_another_fault_are_called_false() -> None:
         assert changed != text and false_sentences("unclean-election", changed)
 
 
+@pytest.mark.parametrize(
+    ("words", "others"),
+    [
+        (r"(3 fence\s*)9\.1", r"\g<1>9.3"),
+        (r"(3 fence\s*9\.1 s\s*)1\.1", r"\g<1>2.1"),
+        ("5,625 after-end", "5,625 behind"),
+        (r"dc1->dc2 was killed at [\d:.]+", ""),
+        ("13,806 records after", "13,807 records after"),
+    ],
+)
+def test_other_words_for_a_plan_or_a_mirror_are_called_false(words: str, others: str) -> None:
+    for text in reported("dc1-dies-and-returns"):
+        changed = re.sub(words, others, text, count=1)
+        assert changed != text and false_sentences("dc1-dies-and-returns", changed)
+
+
 def test_each_kind_of_sentence_is_in_some_report() -> None:
     """In a terminal and on a page: what no sentence matches cannot be false."""
     for page in range(2):
