@@ -66,6 +66,14 @@ def read_settings(path: Path) -> dict[str, Property]:
     return settings
 
 
+def refuse_other_format(path: Path, settings: Mapping[str, Property]) -> None:
+    """Raises UsageError for JSON, XML, or a file with sections, which Java would read as settings."""
+    first = next(iter(settings.items()), None)
+    if first is not None and first[0][:1] in {"{", "[", "<", '"'}:
+        name, at = first[0], f"{path}:{first[1].line}"
+        raise UsageError(f"{at}: {name!r} is no setting; properties are lines of NAME=VALUE")
+
+
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines that are settings, continued ones joined; each with the number of its first line."""
     lines = enumerate(re.split(r"\r\n|\r|\n", text), 1)

@@ -187,6 +187,7 @@ def from_command(
 
     from kaput.cluster.setting_names import PLUGINS
     from kaput.runner.setting_check import wrong_here
+    from kaput.scenario.cluster_files.described_cluster import OURS
     from kaput.scenario.cluster_files.reading import scenario_from
     from kaput.scenario.loader import find, resolve, validated
     from kaput.scenario.mistakes import in_lines
@@ -204,6 +205,12 @@ def from_command(
     of_plugins = [line for line in found if line.endswith(PLUGINS)]
     unknown = None if isinstance(checked, str) else [line.removesuffix(f" {PLUGINS}") for line in of_plugins]
     refused = [line for line in found if line not in of_plugins]
+    names, no_setting = (
+        len(data["cluster"].get("config", {})),
+        [one for one in found if " no broker setting of Kafka" in one],
+    )
+    if len(no_setting) == names > 0 and not any(line.endswith(OURS) for line in replaced):
+        raise UsageError(f"{no_setting[0].partition(';')[0]}, nor is any other one of the file")
     if json:
         _print_json({"scenario": data, "replaced": replaced, "unknown": unknown, "refused": refused})
         return

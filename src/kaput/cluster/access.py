@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kaput.errors import UsageError
-from kaput.java_properties import Property, login_options, read_settings
+from kaput.java_properties import Property, login_options, read_settings, refuse_other_format
 from kaput.scenario.clients import LIBRDKAFKA_ONLY
 from kaput.scenario.nearest import nearest
 
@@ -55,6 +55,7 @@ _SECURITY = {
     "ssl.truststore.certificates", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm",
     "ssl.endpoint.identification.algorithm", "ssl.secure.random.implementation", "ssl.engine.factory.class",
 }  # fmt: skip
+_CONNECTING = ("bootstrap.servers", "security.protocol", "sasl.mechanism", "sasl.jaas.config")
 _PRODUCERS = {
     "acks", "enable.idempotence", "max.in.flight.requests.per.connection", "retries", "delivery.timeout.ms",
     "request.timeout.ms", "linger.ms", "batch.size", "buffer.memory", "max.block.ms", "compression.type",
@@ -228,7 +229,14 @@ def _check_names(path: Path, settings: Mapping[str, Property]) -> None:
 
 
 def _check_filled_in(path: Path, settings: Mapping[str, Property]) -> None:
-    """Raises UsageError for Spring's names, and for a template in which something is missing."""
+    """Raises UsageError for another format, for names of Spring and others that put something before Kafka's
+    (unless some are Kafka's), and for a template in which something is missing.
+    """
+    refuse_other_format(path, settings)
+    for name, setting in settings.items() if not _SECURITY & settings.keys() else ():
+        if own := next((each for each in _CONNECTING if name.endswith(f".{each}")), ""):
+            whose = "Spring's" if name.startswith("spring.") else "another program's"
+            raise UsageError(f"{path}:{setting.line}: {name} is {whose} name; Kafka's is {own}")
     for name, setting in settings.items():
         own = name.removeprefix("spring.").removeprefix("kafka.").removeprefix("properties.")
         if name.startswith("spring.kafka.") and own.replace("bootstrap-", "bootstrap.") in _SECURITY:

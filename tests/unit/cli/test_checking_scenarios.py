@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,7 @@ def test_settings_that_kafka_does_not_know_are_listed_by_from(tmp_path: Path) ->
     assert f"#   {mine}:1: min.insync.replica: no broker setting of Kafka" in result.output
     assert f"refuses:\n#   {mine}:3: compression.type: Kafka 4.4.0 refuses 'gz': String must" in result.output
     assert "did you mean min.insync.replicas?\n" in result.output and "    our.plugin: 1\n" in result.output
+    mine.write_text("kafka.acks=all\nmp.messaging.x=1\n")  # of Quarkus
+    mistake = f"{mine}:1: kafka.acks: no broker setting of Kafka 4.4.0, nor is any other one of the file"
+    with pytest.raises(UsageError, match=re.escape(mistake)):
+        RUNNER.invoke(app, ["scenarios", "from", str(mine)], catch_exceptions=False)

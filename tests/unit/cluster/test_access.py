@@ -20,6 +20,15 @@ _SETTINGS = f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsa
             "spring.kafka.properties.sasl.mechanism=PLAIN\n",
             r":1: spring\.kafka\..* is Spring's name; Kafka's is sasl\.mechanism",
         ),
+        (
+            "%prod.kafka.security.protocol=SASL_SSL\n",
+            r":1: %prod.* is another program's name; Kafka's is sec",
+        ),
+        (
+            '\n{"brokers": ["a:1"]}\n',
+            r":2: '\{\"brokers\"' is no setting; properties are lines of NAME=VALUE",
+        ),
+        ("[default]\nacks=all\n", r":1: '\[default\]' is no setting"),
         ("spring.kafka.bootstrap-servers=a:1\n", r":1: .* is Spring's name; Kafka's is bootstrap\.servers"),
         (
             _SETTINGS.replace("alice", "{{ CLUSTER_API_KEY }}"),

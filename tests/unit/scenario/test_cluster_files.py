@@ -347,6 +347,17 @@ def test_strimzi_resources(tmp_path: Path) -> None:
             "3:9: not valid YAML: found undefined alias 'all'",
         ),
         ("server.properties", "services: {}\n", "has services, as YAML files have"),
+        (
+            "kcat.conf",
+            "# mine\nbootstrap.servers=a:1\nsasl.mechanisms=PLAIN\n",
+            ":2: bootstrap.servers is a client's",
+        ),
+        (
+            "topics.tf",
+            'resource "x" "y" {\n  partitions = 12\n}\n',
+            ":1: resource is no setting of a broker, nor",
+        ),
+        ("describe.txt", "Topic: orders\tPartitionCount: 2\n", ":1: Topic is no setting of a broker, nor"),
         ("server.properties", "\x7fELF\x02", "not a text file .byte 0 is 0x7f"),
         ("compose.yaml", "\x1f\x08", "not a text file .byte 0 is 0x1f"),
         ("missing.properties", None, "no such file"),

@@ -29,6 +29,12 @@ from kaput.scenario.cluster_files.yaml_documents import documents_of
 CONFIG_FILE = "config-file"
 # What a lab has for its faults, and no file of a cluster speaks of.
 _EQUIPMENT = {"disk-fs", "disk-mb", "faketime", "log-dirs", "memory-groups", "network", "proxies"}
+_WANTED = "give a broker's server.properties, a Compose file, or Strimzi's Kafka resource"
+_OF_CLIENTS = ("bootstrap.servers", "metadata.broker.list")
+_OF_BROKERS = {
+    "broker.id", "controller.quorum.bootstrap.servers", "controller.quorum.voters", "listeners", "log.dir",
+    "log.dirs", "node.id", "process.roles", "zookeeper.connect",
+}  # fmt: skip
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
@@ -129,6 +135,16 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
     return re.sub(r"[\w.-]+", lambda match: names.get(match[0], match[0]), value)
 
 
+def _refuse_others(settings: Mapping[str, Setting]) -> None:
+    """Raises UsageError for a client's file, and for a text that is no properties file."""
+    of_client = next((name for name in _OF_CLIENTS if name in settings), None)
+    if of_client is not None and not settings.keys() & _OF_BROKERS:
+        raise UsageError(f"{settings[of_client].place}: {of_client} is a client's setting; {_WANTED}")
+    if not any("." in name or name in _OF_BROKERS for name in settings):
+        name, first = next(iter(settings.items()))
+        raise UsageError(f"{first.place}: {name} is no setting of a broker, nor is any other; {_WANTED}")
+
+
 def _of_properties(path: Path) -> DescribedCluster:
     """One node's server.properties: as many brokers as its replication factors need, but at least three."""
     settings = {
@@ -138,6 +154,7 @@ def _of_properties(path: Path) -> DescribedCluster:
         raise UsageError(f"{path}: has no settings")
     if wrong := {"apiVersion", "services"} & settings.keys():
         raise UsageError(f"{path}: has {wrong.pop()}, as YAML files have: give it a name that ends in .yaml")
+    _refuse_others(settings)
     described = DescribedCluster()
     roles = str(settings["process.roles"].value if "process.roles" in settings else "broker")
     zookeeper = "zookeeper.connect" in settings and "process.roles" not in settings
