@@ -47,7 +47,9 @@ class Slow(MemberFault):
         alive = [member for member in self._hit if member.running]
         ended = [member.title for member in self._hit if not member.running]
         held = bool(alive) and all(slows(self._ask(member), wanted) for member in alive)
-        details = [_pace_sentence(member) for member in alive] + [f"{title} has ended" for title in ended]
+        paces = map(_pace_sentence, alive)
+        details = [text for text in paces if text not in effect.proof]
+        details += [f"{title} has ended" for title in ended]
         for member, before in zip(self._hit, self._before, strict=True):
             member.work(before)
         back = all(
@@ -89,4 +91,5 @@ def _pace_sentence(member: Member) -> str:
     if pace_report is None or pace_report.records == 0:
         return f"{member.title} has processed no record at that pace"
     each = pace_report.spent_ns / pace_report.records / MS
-    return f"{member.title} took {each:,.1f} ms for each of {pace_report.records} records"
+    records = "one record" if pace_report.records == 1 else f"each of {pace_report.records:,} records"
+    return f"{member.title} took {each:,.1f} ms for {records}"
