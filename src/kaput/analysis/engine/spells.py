@@ -34,12 +34,8 @@ def joined(parts: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFr
     ordered = parts.sort(*keys, "first_ns")
     before = pl.col("last_ns").cum_max().shift(1).over(keys)
     new = (pl.col("first_ns") >= before + width_ns).fill_null(True)
-    return (
-        ordered.with_columns(new=new.cum_sum())
-        .group_by(*keys, "new")
-        .agg(pl.col("first_ns").min(), pl.col("last_ns").max())
-        .drop("new")
-    )
+    merged = ordered.group_by(*keys, new.cum_sum().alias("new"))
+    return merged.agg(pl.col("first_ns").min(), pl.col("last_ns").max()).drop("new")
 
 
 def waits(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFrame:
@@ -53,9 +49,9 @@ def waits(spells: pl.DataFrame, keys: Sequence[str], width_ns: int) -> pl.DataFr
     )
     ordered = parts.sort(*keys, "first_ns", "last_ns")
     before = pl.col("reach_ns").cum_max().shift(1).over(keys)
+    new = (pl.col("first_ns") > before).fill_null(True).cum_sum()
     spans = (
-        ordered.with_columns(new=(pl.col("first_ns") > before).fill_null(True).cum_sum())
-        .group_by(*keys, "new")
+        ordered.group_by(*keys, new.alias("new"))
         .agg(pl.col("first_ns").min(), pl.col("last_ns").max(), pl.col("reach_ns").max())
         .sort("last_ns")
     )

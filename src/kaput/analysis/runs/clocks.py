@@ -172,8 +172,8 @@ _CHANGE_NUMBER = pl.int_range(1, pl.len() + 1).over(READER)
 
 def _with_next(events: pl.DataFrame, keys: Sequence[str], following: str, **before: pl.Expr) -> pl.DataFrame:
     """The events with a row for the time before the first one per key, and when the next one follows."""
-    begins = events.select(keys).unique().with_columns(at_ns=pl.lit(_EVER_NS, pl.Int64), **before)
-    line = pl.concat([begins.select(events.columns), events])
+    begins = events.unique(keys).with_columns(at_ns=pl.lit(_EVER_NS, pl.Int64), **before)
+    line = pl.concat([begins, events])
     return line.with_columns(pl.col("at_ns").shift(-1).over(keys).alias(following))
 
 

@@ -93,8 +93,8 @@ def covered(runs: pl.DataFrame, axis: Axis) -> pl.DataFrame:
     known = in_order(runs.drop_nulls(axis.columns), axis.columns)
     known = known.select(*axis.columns, end=pl.col(axis.along) + pl.col("n"))
     before = pl.col("end").cum_max().shift(1).over(axis.keys)
-    begins = known.select(*axis.columns, "end", new=(pl.col(axis.along) > before).fill_null(True).cum_sum())
-    merged = begins.group_by(*axis.keys, "new", maintain_order=True).agg(
+    new = (pl.col(axis.along) > before).fill_null(True).cum_sum()
+    merged = known.group_by(*axis.keys, new.alias("new"), maintain_order=True).agg(
         pl.col(axis.along).first(), pl.col("end").max()
     )
     return merged.select(*axis.columns, n=pl.col("end") - pl.col(axis.along))

@@ -62,8 +62,9 @@ class Places(Stored):
         groups, and except those that refer to a topic that a step deleted, to create it again.
         """
         here = pl.concat([self.log["place"], self.deliveries["place"]]).unique().implode()
-        rows = self.known.events.filter(pl.col("place").is_in(here), kind="committed").drop_nulls("offset")
-        rows = rows.filter(~pl.col("group").is_in(list(self.known.share_groups)))
+        not_shared = ~pl.col("group").is_in(list(self.known.share_groups))
+        mine = pl.col("place").is_in(here), pl.col("offset").is_not_null(), not_shared
+        rows = self.known.events.filter(*mine, kind="committed")
         if self.known.recreated:
             rows = of_new_topic(rows, self.ordered, self.known.recreated)
         return rows.select("group", "place", "offset", "at_ns", "member")
