@@ -28,7 +28,7 @@ from kaput.cluster.setting_names import (
 from kaput.errors import DistributionError, JavaError, UsageError
 from kaput.java import Java, find_java
 from kaput.scenario.block import Found, at
-from kaput.scenario.clients import LIBRDKAFKA_ONLY
+from kaput.scenario.clients import LIBRDKAFKA_ONLY, java_settings
 from kaput.scenario.cluster import release_of
 from kaput.scenario.fault_kinds import ChangeConfigOptions
 from kaput.scenario.mistakes import Mistake
@@ -111,7 +111,7 @@ def _judge_at_once(scenarios: Iterable[Scenario], java: Java, distribution_of: D
         for _, kind, client in [*_clients(scenario), *members]:
             if client.client == "java":
                 version = client.client_version or scenario.cluster_of(client).kafka
-                asked.setdefault(version, []).append((kind, client.config))
+                asked.setdefault(version, []).append((kind, java_settings(client.config)))
     for version, configs in asked.items():
         if any(config for _, config in configs):
             judge_values(configs, distribution_of(version), java)
@@ -229,7 +229,8 @@ def _of_each(
     for path, kind, client in clients:
         if client.client == "java" and client.config and distribution_of is not None:
             jars = distribution_of(client.client_version or scenario.cluster_of(client).kafka)
-            found = wrong_settings(client.config, kind, jars, java, allow_unknown=allow_unknown)
+            settings = java_settings(client.config)
+            found = wrong_settings(settings, kind, jars, java, allow_unknown=allow_unknown)
             yield from at(path, found)
         elif client.client == "librdkafka" and client.config:
             names = set(LIBRDKAFKA_ONLY)

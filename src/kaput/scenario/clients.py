@@ -80,6 +80,7 @@ _WITHOUT_JAVA = (
     "topic.metadata.propagation.max.ms", "topic.metadata.refresh.fast.cnt",
     "topic.metadata.refresh.fast.interval.ms", "topic.metadata.refresh.sparse",
 )  # fmt: skip
+USER = "sasl.username"  # as whom a client signs in: kaput's word for a Java client, too
 # What only librdkafka knows; empty: Java has no such setting.
 LIBRDKAFKA_ONLY: Mapping[str, str] = {**_JAVA_NAMES, **dict.fromkeys(_WITHOUT_JAVA, "")}
 _JAVA_TYPES = ("key.serializer", "value.serializer", "key.deserializer", "value.deserializer")
@@ -96,7 +97,7 @@ def check_client(client: Client, version: str | None, command: str | None, confi
         yield ("command",), wrong
     if client == "java":
         for name in config:
-            if name in LIBRDKAFKA_ONLY:
+            if name in LIBRDKAFKA_ONLY and name != USER:
                 java = LIBRDKAFKA_ONLY[name]
                 in_java = f"in Java it is {java}" if java else "Java's clients have no such setting"
                 yield ("config", name), f"this is librdkafka's name; {in_java}"
@@ -108,7 +109,12 @@ def check_client(client: Client, version: str | None, command: str | None, confi
 
 def user_of(config: Config) -> str:
     """The user as whom a client with these settings signs in to a cluster of kaput."""
-    return str(config.get("sasl.username", CLIENT_USER))
+    return str(config.get(USER, CLIENT_USER))
+
+
+def java_settings(config: Config) -> Config:
+    """A Java client's settings without its user, which is in its credentials."""
+    return {name: value for name, value in config.items() if name != USER}
 
 
 def no_command_line(line: str) -> str:

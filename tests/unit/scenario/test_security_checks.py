@@ -49,6 +49,10 @@ def test_password_of_a_user_changes_only_if_a_client_signs_in_as_it() -> None:
     assert "no client signs in as app; write config: {sasl.username: app}" in mistake.text
     raw["workload"]["producers"][0]["config"] = {"sasl.username": "app"}
     assert not check(Scenario.model_validate(raw))
+    raw["workload"]["producers"][0]["client"] = "java"
+    assert not check(Scenario.model_validate(raw))
+    (mistake, *_) = check(Scenario.model_validate({**raw, "cluster": {"brokers": 1}, "faults": []}))
+    assert "there are users only with cluster: {security: scram-tls}" in mistake.text
 
 
 def test_tls_settings_are_free_without_cluster_security() -> None:

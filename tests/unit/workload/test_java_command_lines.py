@@ -67,7 +67,7 @@ def test_credentials_are_only_in_a_temporary_folder(tools: JavaTools, tmp_path: 
     assert path.parent == private and path.stat().st_mode & 0o777 == 0o600 and "hush" not in " ".join(words)
     told = properties(words, "--command-config")
     assert told["security.protocol"] == "SASL_SSL" and "hush" in told["sasl.jaas.config"]
-    assert asked == ["nobody"]
+    assert asked == ["nobody"] and "sasl.username" not in told
     assert not list(tmp_path.glob("*.properties"))
 
 

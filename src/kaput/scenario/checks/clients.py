@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from kaput.core import NEWEST_KAFKA, cluster_and_topic
 from kaput.scenario.block import Found, at
+from kaput.scenario.clients import USER
 from kaput.scenario.cluster import KAFKA_VERSION, Cluster, release_of
 from kaput.scenario.fault_kinds import faults_on
 from kaput.scenario.groups import DEAD_LETTERS
@@ -26,7 +27,6 @@ _FIRST_WITH = {"consumer": (4, 0), "share": (4, 2)}
 _FIRST_JAVA = (3, 7)
 _FIRST_LIBRDKAFKA, _FIRST_SHARING = (2, 2), (2, 16)  # of confluent-kafka
 _FIRST_WITH_DEAD_LETTERS = (4, 4)
-_USER = "sasl.username"
 _SECRET = re.compile(r".*(password|secret|jaas\.config)|ssl\.key\.pem|ssl\.keystore\.key")
 _DECIDED = re.compile(
     r"security\.protocol|sasl\.mechanisms?|ssl\.(ca|certificate|key|truststore|keystore)\..*"
@@ -54,6 +54,8 @@ def check_clients(scenario: Scenario) -> Found:
 def _client(block: Producers | Group, cluster: Cluster) -> Found:
     yield from _version(block, cluster)
     yield from _security(block.config, cluster)
+    if block.client == "java" and cluster.security == "none" and USER in block.config:
+        yield ("config", USER), "there are users only with cluster: {security: scram-tls}; leave it out"
 
 
 def _version(block: Producers | Group, cluster: Cluster) -> Found:
@@ -83,7 +85,7 @@ def _security(config: Config, cluster: Cluster) -> Found:
             continue
         elif _DECIDED.fullmatch(name):
             yield ("config", name), "kaput sets this itself; cluster.security decides it"
-        elif name == _USER and value not in USERS:
+        elif name == USER and value not in USERS:
             yield ("config", name), f"the cluster has no user {value}; {hint(str(value), USERS)}"
 
 

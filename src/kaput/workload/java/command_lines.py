@@ -18,7 +18,7 @@ from kaput.cluster.distribution import Distribution, java_command, resolve
 from kaput.errors import DistributionError
 from kaput.java import Java, find_java
 from kaput.java_properties import properties_text
-from kaput.scenario.clients import user_of
+from kaput.scenario.clients import java_settings, user_of
 from kaput.scenario.model import Config, Group, Producers
 
 _HERE = Path(__file__).parent
@@ -95,7 +95,7 @@ class JavaTools:
         credentials = self._access(group.cluster, user_of(settings)).properties
         path = (self._private() if credentials else self._scratch) / f"{name}.properties"
         path.unlink(missing_ok=True)
-        write_secret(path, properties_text({**settings, **credentials}))
+        write_secret(path, properties_text({**java_settings(settings), **credentials}))
         words = [*arguments, _file_option(distribution, tool), str(path)]
         return self._jvm(java, distribution, find_archive(distribution, java), f"{_TOOLS}{tool}", words)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from kaput.cluster.access import AccessOf
 from kaput.evidence.folder import RunFolder
-from kaput.scenario.clients import user_of
+from kaput.scenario.clients import java_settings, user_of
 from kaput.scenario.groups import INSTANCE, kind_of_client
 from kaput.scenario.model import (
     Config,
@@ -174,7 +174,7 @@ class LaunchPlan:
                 **common,
                 command=self.java.producer(block.client_version),
                 patience_ms=patience_ms(block),
-                client_config={"client.id": client_id(number, self.tag), **block.config},
+                client_config={"client.id": client_id(number, self.tag), **java_settings(block.config)},
                 who="Kafka's Java producer",
             )
         else:
