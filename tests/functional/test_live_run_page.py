@@ -17,7 +17,7 @@ from driving import KAPUT, UNHURRIED, client
 from waiting import PATIENCE_S, wait_for
 
 BOUND_MS = 1_000 * PATIENCE_S
-MESSAGES = 6000
+MESSAGES = 3000
 _LONG_MS = 1_800_000
 _SCENARIO = f"""
 version: 1
@@ -25,7 +25,7 @@ title: Watched
 cluster: {{brokers: 1}}
 topics: [{{name: orders, partitions: 2, replication-factor: 1}}]
 workload:
-  producers: [{{topic: orders, messages: {MESSAGES}, rate: 500}}]
+  producers: [{{topic: orders, messages: {MESSAGES}, rate: 250}}]
   # The pause may outlast any session: its member would leave the group, and join it a session later.
   groups:
     - id: billing

@@ -14,8 +14,8 @@ topics: [{name: orders, partitions: 2, replication-factor: 1}]
 workload:
   producers:
     - topic: orders
-      messages: 5500
-      rate: 500
+      messages: 2750
+      rate: 250
       key: 100
       partitioner: murmur2
       config: {topic.metadata.refresh.interval.ms: 300}

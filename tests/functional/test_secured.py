@@ -24,10 +24,10 @@ title: A leader of a secured cluster dies
 cluster: {brokers: 2, controllers: 1, security: scram-tls}
 topics: [{name: orders, replication-factor: 2}]
 workload:
-  producers: [{topic: orders, messages: 12000, rate: 3000}]
+  producers: [{topic: orders, messages: 4000, rate: 1000}]
   groups: [{id: billing, topics: [orders]}]
 faults:
-  - {at: {message: 3000}, fault: kill, target: leader-of orders/0, for: 1s}
+  - {at: {message: 1000}, fault: kill, target: leader-of orders/0, for: 1s}
 """
 _NOBODY = """
 version: 1
@@ -94,7 +94,7 @@ def test_secured_run_is_judged_and_reveals_no_secrets(kaput: Kaput, tmp_path: Pa
         assert shown_in_processes(known) == [] and telling(kaput.runs, known) == []
         result = running.result()
     assert result.status == 0 and result.count("lost") == 0, result.stderr
-    assert result.findings["totals"]["acked"] == 12_000
+    assert result.findings["totals"]["acked"] == 4_000
     assert result.fault("kill")["bit"] and result.findings["groups"][0]["drained"]
     assert not secrets.exists() and telling(kaput.runs, known) == []
     assert not any(secret in result.stderr + json.dumps(result.findings) for secret in known)
