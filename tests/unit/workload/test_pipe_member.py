@@ -4,6 +4,7 @@ knows transactions as far as nothing fails; what fails is in test_outputs.py.
 
 from __future__ import annotations
 
+import threading
 import uuid
 from pathlib import Path
 from types import SimpleNamespace
@@ -95,6 +96,7 @@ class _Aborted(PipeMember):
         self.spec = SimpleNamespace(group="billing", member="member-1")  # type: ignore[assignment]
         self.events = Recorder(folder, "group_events", "one")
         self.client = client
+        self.stopping = threading.Event()
         self._assigned = {("orders", 0), ("orders", 1)}
 
 

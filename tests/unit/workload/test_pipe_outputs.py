@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -18,7 +19,7 @@ from fakes.transactional_client import ABORT, FATAL, RETRIABLE, Client, trouble
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.workload.client_spec import PipeMemberSpec
-from kaput.workload.librdkafka import transactional_producer
+from kaput.workload.librdkafka import pipe_member, transactional_producer
 from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.pipe_member import PipeMember, PipeOutputs
 
@@ -192,6 +193,54 @@ def test_member_seeks_to_committed_offsets_after_an_abort(making: Any, tmp_path:
     assert reader.sought == [(0, 40), (1, OFFSET_BEGINNING)]
     closed(found.outputs, tmp_path, found)
     assert [r["outcome"] for r in rows(tmp_path, "transactions")] == ["committed", "aborted"]
+
+
+def test_member_asks_for_committed_offsets_until_it_has_them(
+    making: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it went on without, the records of the aborted transaction would be left out. Those of a partition
+    that is not fetched are fetched from the committed offset, and the others are sought all the same.
+    """
+    found, reader = member(making, tmp_path, commit=[trouble(**ABORT)])
+    answer, seek, asked = reader.committed, reader.seek, list[int]()
+    failed = [SimpleNamespace(error=None), SimpleNamespace(error=trouble().args[0])]
+
+    def committed(places: list[TopicPartition], timeout: float) -> list[Any]:
+        asked.append(len(places))
+        if len(asked) == 1:
+            raise trouble()
+        return failed if len(asked) == 2 else answer(places, timeout)
+
+    def seek_but_first(at: TopicPartition) -> None:
+        seek(at)
+        if at.partition == 0:
+            raise trouble()
+
+    monkeypatch.setattr(reader, "committed", committed)
+    monkeypatch.setattr(reader, "seek", seek_but_first)
+    found._handle(records(0, SIZE), 100)
+    assert asked == [2, 2, 2]
+    assert reader.sought == [(0, 40), (1, OFFSET_BEGINNING)]
+    closed(found.outputs, tmp_path, found)
+
+
+def test_member_that_cannot_go_back_does_not_go_on(
+    making: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends with the client's error, unless it is told to stop."""
+    found, reader = member(making, tmp_path)
+
+    def committed(_places: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        raise trouble()
+
+    monkeypatch.setattr(reader, "committed", committed)
+    monkeypatch.setattr(pipe_member, "PATIENCE_S", 0.0)
+    with pytest.raises(KafkaException):
+        found.go_back()
+    found.stopping.set()
+    found.go_back()
+    assert reader.sought == []
+    closed(found.outputs, tmp_path, found)
 
 
 def test_outcomes_are_recorded_while_the_next_record_is_worked_on(

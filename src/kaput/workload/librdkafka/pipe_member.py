@@ -32,7 +32,7 @@ from kaput.workload.librdkafka.client_setup import tune_garbage_collection
 from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.member_process import run_member
 from kaput.workload.librdkafka.producer import Sender, connect_or_exit
-from kaput.workload.librdkafka.transactional_producer import CALL_S, TransactionalSender
+from kaput.workload.librdkafka.transactional_producer import CALL_S, PATIENCE_S, TransactionalSender
 
 
 class PipeOutputs(TransactionalSender):
@@ -141,15 +141,31 @@ class PipeMember(GroupMember):
     def go_back(self) -> None:
         """Seeks to the group's committed offsets; fetching them waits for open transactions. The next poll
         reports partitions revoked meanwhile. Records each seek first: it makes Kafka deliver records again.
+        Raises KafkaException if they cannot be learned in time: to go on would leave records out.
         """
-        owned = [PartitionOffset(topic, partition) for topic, partition in sorted(self._assigned)]
-        with suppress(KafkaException):
-            for at in self.client.committed(owned, timeout=10.0):
-                self._event(SEEK, at)
-                self.events.flush()
+        for at in self._committed():
+            self._event(SEEK, at)
+            self.events.flush()
+            with suppress(KafkaException):  # it is not fetched: fetching begins at the committed offset
                 self.client.seek(
                     PartitionOffset(at.topic, at.partition, at.offset if at.offset >= 0 else OFFSET_BEGINNING)
                 )
+
+    def _committed(self) -> list[PartitionOffset]:
+        """The committed offset of each of its partitions; none if it has to stop. Raises KafkaException."""
+        owned = [PartitionOffset(topic, partition) for topic, partition in sorted(self._assigned)]
+        limit = time.monotonic() + PATIENCE_S
+        while not self.stopping.is_set():
+            try:
+                offsets: list[PartitionOffset] = self.client.committed(owned, timeout=CALL_S)
+                for error in filter(None, (at.error for at in offsets)):
+                    raise KafkaException(error)
+                return offsets
+            except KafkaException:
+                if time.monotonic() > limit:
+                    raise
+            self.outputs.serve_for(0.1)
+        return []
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from kaput.workload.librdkafka.client_setup import quiet_logger, text_of
 from kaput.workload.librdkafka.producer import PURGE_S, Sender, main
 
 CALL_S = 5.0  # how long a call to the coordinator may block; callbacks run between calls
-_PATIENCE_S = 180.0  # for retries of one call
+PATIENCE_S = 180.0  # for retries of one call
 
 
 Call = Callable[[], None]
@@ -130,7 +130,7 @@ class TransactionalSender(Sender):
 
     def insist(self, call: Call) -> None:
         """Retries until the call works. Raises KafkaException if it cannot work, or not in time."""
-        limit = time.monotonic() + _PATIENCE_S
+        limit = time.monotonic() + PATIENCE_S
         while True:
             try:
                 return call()
