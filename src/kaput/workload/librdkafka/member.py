@@ -485,8 +485,18 @@ def committed_or_initial(
     client: Any, spec: MemberSpec, places: Sequence[PartitionOffset]
 ) -> list[PartitionOffset]:
     """The same. Raises KafkaException if the coordinator does not answer."""
-    committed = client.committed(list(places), timeout=_ASK_S)
+    committed = committed_offsets(client, places, _ASK_S)
     return [at if at.offset >= 0 else _by_reset_policy(client, spec, at) for at in committed]
+
+
+def committed_offsets(
+    client: Any, places: Sequence[PartitionOffset], timeout_s: float
+) -> list[PartitionOffset]:
+    """The group's, below 0 where it has none. Raises KafkaException, also at an error of one partition."""
+    offsets: list[PartitionOffset] = client.committed(list(places), timeout=timeout_s)
+    for error in filter(None, (at.error for at in offsets)):
+        raise KafkaException(error)
+    return offsets
 
 
 def _by_reset_policy(client: Any, spec: MemberSpec, at: PartitionOffset) -> PartitionOffset:

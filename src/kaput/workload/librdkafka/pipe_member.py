@@ -29,7 +29,7 @@ from kaput.evidence.schemas import SEEK
 from kaput.workload.client_spec import PipeMemberSpec, ProducerSpec, run_client
 from kaput.workload.counters import Counters
 from kaput.workload.librdkafka.client_setup import tune_garbage_collection
-from kaput.workload.librdkafka.member import GroupMember
+from kaput.workload.librdkafka.member import GroupMember, committed_offsets
 from kaput.workload.librdkafka.member_process import run_member
 from kaput.workload.librdkafka.producer import Sender, connect_or_exit
 from kaput.workload.librdkafka.transactional_producer import CALL_S, PATIENCE_S, TransactionalSender
@@ -157,10 +157,7 @@ class PipeMember(GroupMember):
         limit = time.monotonic() + PATIENCE_S
         while not self.stopping.is_set():
             try:
-                offsets: list[PartitionOffset] = self.client.committed(owned, timeout=CALL_S)
-                for error in filter(None, (at.error for at in offsets)):
-                    raise KafkaException(error)
-                return offsets
+                return committed_offsets(self.client, owned, CALL_S)
             except KafkaException:
                 if time.monotonic() > limit:
                     raise
