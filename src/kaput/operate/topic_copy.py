@@ -28,7 +28,7 @@ from kaput.cluster.admin.client import check_access
 from kaput.cluster.admin.groups import OFFSETS
 from kaput.errors import LabError, UsageError
 from kaput.workload.client_spec import NotAuthorizedError
-from kaput.workload.librdkafka.client_setup import AuthorizationErrors, quiet_logger
+from kaput.workload.librdkafka.client_setup import AuthorizationErrors, committed_offsets, quiet_logger
 
 _INTERNAL = {OFFSETS, "__transaction_state", "__share_group_state", "__cluster_metadata", "@metadata"}
 # Settings that exactly-once copying depends on.
@@ -172,11 +172,11 @@ class _Copier:
         return f"there is no topic {topic}" + (": create it first" if topic == self._wanted.target else "")
 
     def _begin(self, partitions: list[int]) -> None:
-        """Finds where each partition continues, and where it ends."""
+        """Finds where each partition continues, and where it ends. Raises KafkaException."""
         source = self._wanted.source
         places = [TopicPartition(source, partition) for partition in partitions]
         assigned = []
-        for at in self._consumer.committed(places, _ANSWER_S):
+        for at in committed_offsets(self._consumer, places, _ANSWER_S):
             low, high = self._consumer.get_watermark_offsets(at, _ANSWER_S)
             known = at.offset >= 0
             if known and at.offset < low:

@@ -1,5 +1,5 @@
 """What each client process does once with its client: memory, log and version; authorization; counts of
-requests.
+requests; what a call of the client returns or raises.
 
 librdkafka treats an authorization error as transient, and retries forever, or until its own timeout. So
 producers check before their first send, members at every error they get: the user gets a sentence with
@@ -12,7 +12,7 @@ import gc
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,16 @@ def text_of(error: Any) -> str:
         causes = map(KafkaError, range(-200, 200))
         error = next((cause for cause in causes if text.startswith(f"{cause.str()}: ")), error)
     return f"{error.name()}: {text}"
+
+
+def committed_offsets(
+    client: Any, places: Sequence[confluent_kafka.TopicPartition], timeout_s: float
+) -> list[confluent_kafka.TopicPartition]:
+    """The group's, below 0 where it has none. Raises KafkaException, also at an error of one partition."""
+    offsets: list[confluent_kafka.TopicPartition] = client.committed(list(places), timeout=timeout_s)
+    for error in filter(None, (at.error for at in offsets)):
+        raise KafkaException(error)
+    return offsets
 
 
 def is_fatal(error: KafkaError) -> bool:

@@ -31,6 +31,7 @@ from kaput.evidence.schemas import SEEK, SKIPPED
 from kaput.workload.client_spec import MemberSpec, client_settings, notify, run_client
 from kaput.workload.librdkafka.client_setup import (
     AuthorizationErrors,
+    committed_offsets,
     is_fatal,
     notify_ready,
     quiet_logger,
@@ -487,16 +488,6 @@ def committed_or_initial(
     """The same. Raises KafkaException if the coordinator does not answer."""
     committed = committed_offsets(client, places, _ASK_S)
     return [at if at.offset >= 0 else _by_reset_policy(client, spec, at) for at in committed]
-
-
-def committed_offsets(
-    client: Any, places: Sequence[PartitionOffset], timeout_s: float
-) -> list[PartitionOffset]:
-    """The group's, below 0 where it has none. Raises KafkaException, also at an error of one partition."""
-    offsets: list[PartitionOffset] = client.committed(list(places), timeout=timeout_s)
-    for error in filter(None, (at.error for at in offsets)):
-        raise KafkaException(error)
-    return offsets
 
 
 def _by_reset_policy(client: Any, spec: MemberSpec, at: PartitionOffset) -> PartitionOffset:

@@ -28,8 +28,8 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.schemas import SEEK
 from kaput.workload.client_spec import PipeMemberSpec, ProducerSpec, run_client
 from kaput.workload.counters import Counters
-from kaput.workload.librdkafka.client_setup import tune_garbage_collection
-from kaput.workload.librdkafka.member import GroupMember, committed_offsets
+from kaput.workload.librdkafka.client_setup import committed_offsets, tune_garbage_collection
+from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.member_process import run_member
 from kaput.workload.librdkafka.producer import Sender, connect_or_exit
 from kaput.workload.librdkafka.transactional_producer import CALL_S, PATIENCE_S, TransactionalSender
