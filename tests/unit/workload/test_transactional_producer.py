@@ -159,3 +159,23 @@ def test_fatal_error_raised_by_poll_is_handled(played: Any) -> None:
     rows, done = played(poll=[trouble(**FATAL), trouble(**FATAL)], commit=[trouble(**FATAL)])
     assert [r["outcome"] for r in rows] == ["unknown", "committed", "committed"]
     assert done.count("init") == 1
+
+
+def test_transaction_that_is_open_at_the_end_has_an_unknown_outcome(made: Made, tmp_path: Path) -> None:
+    """Of a producer that is told to stop, and of one whose client could not be replaced."""
+    stopped, client = made(messages=2)
+    stopped.send(0, 2)
+    stopped.stopping.set()
+    stopped.finish()
+    assert client.done == ["begin", "send", "send"]
+    broken, _ = made(process=2, abort=[trouble(**FATAL)], send=[trouble(**FATAL)], init=[trouble(**FATAL)])
+    with pytest.raises(KafkaException):
+        broken.send(0, 4)
+    broken.finish()
+    seal(RunFolder(tmp_path))
+    rows = [
+        row
+        for path in (tmp_path / "evidence" / "transactions").glob("*.parquet")
+        for row in pq.read_table(path).to_pylist()
+    ]
+    assert sorted((r["last_seq"], r["outcome"]) for r in rows) == [(0, "unknown"), (1, "unknown")]

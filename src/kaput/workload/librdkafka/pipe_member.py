@@ -32,7 +32,7 @@ from kaput.workload.librdkafka.client_setup import committed_offsets, tune_garba
 from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.member_process import run_member
 from kaput.workload.librdkafka.producer import Sender, connect_or_exit
-from kaput.workload.librdkafka.transactional_producer import CALL_S, PATIENCE_S, TransactionalSender
+from kaput.workload.librdkafka.transactional_producer import CALL_S, PATIENCE_S, STOPPED, TransactionalSender
 
 
 class PipeOutputs(TransactionalSender):
@@ -69,7 +69,7 @@ class PipeOutputs(TransactionalSender):
             self.counts[0] = seq
         self._done = [PartitionOffset(t, p, offset) for (t, p), offset in positions.items()], metadata
         if seq < end and self.broken is None:
-            self.broken = "told to stop"  # must not commit offsets of records without a message
+            self.broken = STOPPED  # must not commit offsets of records without a message
         for number, message in enumerate(inputs[: seq - first], first):
             self._note(number, message)
         self._rows.flush()

@@ -23,6 +23,7 @@ from kaput.workload.librdkafka.producer import PURGE_S, Sender, main
 
 CALL_S = 5.0  # how long a call to the coordinator may block; callbacks run between calls
 PATIENCE_S = 180.0  # for retries of one call
+STOPPED = "told to stop"
 
 
 Call = Callable[[], None]
@@ -69,10 +70,12 @@ class TransactionalSender(Sender):
         """The next transactional call raises it again, and a new client continues."""
 
     def finish(self) -> None:
-        """Ends the last transaction, and waits for every outcome."""
+        """Ends the last transaction, unless told to stop, and waits for every outcome."""
         if self._record.begin_ns is not None and not self.stopping.is_set():
             self.end(self.counts[0] - 1)
         super().finish()
+        if self._record.begin_ns is not None:
+            self._record.end(self.counts[0] - 1, "unknown", None, STOPPED)
         self._record.close()
 
     def begin(self, seq: int) -> None:
@@ -85,7 +88,9 @@ class TransactionalSender(Sender):
             self.broken = text_of(error.args[0])
 
     def end(self, last: int) -> str:
-        """Commits or aborts; records and returns the outcome. `last`: the seq of its last message."""
+        """Commits or aborts; records and returns the outcome. `last`: the seq of its last message. Raises
+        KafkaException if a client that is no longer usable cannot be replaced.
+        """
         outcome, self._commit_asked = "unknown", False
         try:
             self._settle()
@@ -98,8 +103,9 @@ class TransactionalSender(Sender):
             self._renew()
             if not self._commit_asked:
                 outcome = "aborted"
-        self.reports.flush()  # a SIGKILL leaves no committed transaction of messages without outcomes
-        self._record.end(last, outcome, time.time_ns(), self.broken)
+        finally:
+            self.reports.flush()  # a SIGKILL leaves no committed transaction of messages without outcomes
+            self._record.end(last, outcome, time.time_ns(), self.broken)
         return outcome
 
     def _settle(self) -> None:
