@@ -164,7 +164,7 @@ def test_fatal_error_raised_by_poll_is_handled(played: Any) -> None:
 def test_transaction_that_is_open_at_the_end_has_an_unknown_outcome(made: Made, tmp_path: Path) -> None:
     """Of a producer that is told to stop, and of one whose client could not be replaced."""
     stopped, client = made(messages=2)
-    stopped.send(0, 2)
+    stopped.counts[0] = stopped.send(0, 2)
     stopped.stopping.set()
     stopped.finish()
     assert client.done == ["begin", "send", "send"]
