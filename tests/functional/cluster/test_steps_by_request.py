@@ -132,7 +132,7 @@ def test_standing_cluster_takes_steps_on_topics_and_lasting_ones_only_until_heal
     assert "extra" not in admin.topics() and "was deleted after" in deleted.proof
     assert faults.heal(deleted.id).proof.endswith("; none at the end")
     with pytest.raises(UsageError, match="steps/0 has 2 replicas on 3 brokers: too few are left"):
-        faults.inject("move-replicas", "all", {})
+        faults.inject("move-replicas", "leader-of steps/0", {})
     with pytest.raises(UsageError, match="broker 3 has no replica of steps/0; brokers"):
         faults.inject("move-leader", "leader-of steps/0", {"to": 3})
     with pytest.raises(UsageError, match="no topic stepz; did you mean steps"):
