@@ -131,8 +131,9 @@ def test_standing_cluster_takes_steps_on_topics_and_lasting_ones_only_until_heal
     deleted = faults.inject("delete-topic", "topic extra", {})
     assert "extra" not in admin.topics() and "was deleted after" in deleted.proof
     assert faults.heal(deleted.id).proof.endswith("; none at the end")
-    with pytest.raises(UsageError, match="steps/0 has 2 replicas on 3 brokers: too few are left"):
-        faults.inject("move-replicas", "leader-of steps/0", {})
+    # The first partition that cannot move may be one of another topic.
+    with pytest.raises(UsageError, match=r"/0 has \d replicas on 3 brokers: .*; add brokers first"):
+        faults.inject("move-replicas", "all", {})
     with pytest.raises(UsageError, match="broker 3 has no replica of steps/0; brokers"):
         faults.inject("move-leader", "leader-of steps/0", {"to": 3})
     with pytest.raises(UsageError, match="no topic stepz; did you mean steps"):
