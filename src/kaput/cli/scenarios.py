@@ -205,12 +205,12 @@ def from_command(
     of_plugins = [line for line in found if line.endswith(PLUGINS)]
     unknown = None if isinstance(checked, str) else [line.removesuffix(f" {PLUGINS}") for line in of_plugins]
     refused = [line for line in found if line not in of_plugins]
-    names, no_setting = (
-        len(data["cluster"].get("config", {})),
-        [one for one in found if " no broker setting of Kafka" in one],
-    )
-    if len(no_setting) == names > 0 and not any(line.endswith(OURS) for line in replaced):
-        raise UsageError(f"{no_setting[0].partition(';')[0]}, nor is any other one of the file")
+    count = len(data["cluster"].get("config", {}))
+    # With a name that is nearly one of Kafka's, it is a broker's file all the same.
+    others = [one for one in found if " no broker setting of Kafka" in one and "did you mean" not in one]
+    if len(others) == count > 0 and not any(line.endswith(OURS) for line in replaced):
+        other = ", nor is any other one of the file" if count > 1 else ""
+        raise UsageError(f"{others[0].partition(';')[0]}{other}")
     if json:
         _print_json({"scenario": data, "replaced": replaced, "unknown": unknown, "refused": refused})
         return

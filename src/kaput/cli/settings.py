@@ -26,7 +26,8 @@ KEYS: dict[str, type | tuple[str, ...]] = {
     "kafka": str,
     "network": ("loopback", "namespaces"),
 }
-_TABLES = (r'\s*\[*\s*tool\s*\.\s*"?kaput\b', r'\s*"?kaput\b')  # pyproject's table; its key in [tool]
+_NAME = r'"?kaput"?\s*[\].=]'
+_TABLES = (rf"\s*\[*\s*tool\s*\.\s*{_NAME}", rf"\s*{_NAME}")  # pyproject's table; its key in [tool]
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 # Not options of a verb but of clusters that kaput starts, where the scenario leaves them open.
 _OF_CLUSTERS = ("kafka", "network")
@@ -127,8 +128,8 @@ def _parsed(path: Path) -> tuple[dict[str, Any], list[str]]:
         text = path.read_text(encoding="utf-8")
         return tomllib.loads(text), text.splitlines()
     except tomllib.TOMLDecodeError as error:
-        found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
-        what, *at = found.groups() if found else (str(error),)
+        what, _, where = str(error).rpartition(" (at ")
+        at = re.findall(r"\d+", where) or [str(len(text.splitlines()))]  # else "end of document"
         raise UsageError(f"{':'.join([str(path), *at])}: not valid TOML: {what}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from None

@@ -113,13 +113,24 @@ def _refuse_half_characters(name: str, root: yaml.Node) -> None:
 
 
 class Loader(yaml.SafeLoader):
-    """Of a value that is none of its type (2001-99-99), the error has its place."""
+    """Of what Python cannot make of a text, the error has its place: a character ("\\U00110000"), or a value
+    that is none of its type (2001-99-99, !!bool maybe).
+    """
+
+    def fetch_more_tokens(self) -> None:
+        try:
+            super().fetch_more_tokens()
+        except (ValueError, OverflowError) as error:
+            raise yaml.MarkedYAMLError(problem=str(error), problem_mark=self.get_mark()) from None
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from None
+        except (LookupError, AttributeError):
+            problem = f"{node.value!r} is no {node.tag.rpartition(':')[2]}"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from None
 
 
 def syntax(name: str, text: str, error: yaml.YAMLError) -> str:

@@ -97,7 +97,19 @@ def test_settings_that_kafka_does_not_know_are_listed_by_from(tmp_path: Path) ->
     assert f"#   {mine}:1: min.insync.replica: no broker setting of Kafka" in result.output
     assert f"refuses:\n#   {mine}:3: compression.type: Kafka 4.4.0 refuses 'gz': String must" in result.output
     assert "did you mean min.insync.replicas?\n" in result.output and "    our.plugin: 1\n" in result.output
-    mine.write_text("kafka.acks=all\nmp.messaging.x=1\n")  # of Quarkus
-    mistake = f"{mine}:1: kafka.acks: no broker setting of Kafka 4.4.0, nor is any other one of the file"
-    with pytest.raises(UsageError, match=re.escape(mistake)):
+    mine.write_text("min.insync.replica=2\n")
+    result = RUNNER.invoke(app, ["scenarios", "from", str(mine)], catch_exceptions=False)
+    assert "did you mean min.insync.replicas?\n" in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [("kafka.acks=all\nmp.messaging.x=1\n", ", nor is any other one of the file"), ("kafka.acks=all\n", "")],
+)
+def test_file_without_a_setting_of_brokers_is_a_mistake(tmp_path: Path, text: str, other: str) -> None:
+    """Of Quarkus, for example, with names that are not even near one of Kafka's."""
+    mine = tmp_path / "server.properties"
+    mine.write_text(text)
+    mistake = f"{mine}:1: kafka.acks: no broker setting of Kafka 4.4.0{other}"
+    with pytest.raises(UsageError, match=f"{re.escape(mistake)}$"):
         RUNNER.invoke(app, ["scenarios", "from", str(mine)], catch_exceptions=False)

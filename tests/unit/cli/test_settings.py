@@ -65,6 +65,8 @@ def test_a_project_that_does_not_use_kaput_is_passed_over(project: Path) -> None
             '[project.scripts]\nkaput = "x:y"\n[tool.other]\nkafka = 1\n[tool.kaput]\nkafka = 4.3\n',
             "6: kafka: write",
         ),
+        ("[tool.kaput-other]\nx = 1\n[tool.kaput]\nkafka = 4.3\n", "4: kafka: write"),
+        ("[tool]\nkaput-other = 1\nkaput = 3\n", r"3: tool\.kaput is no table"),
         ("[tool]\nkaput = 3\n", r"2: tool\.kaput is no table; write \[tool\.kaput\]"),
         ("[tool]\n[[tool.kaput]]\n", r"2: tool\.kaput is no table"),
         ("[tool]\nkaput = {kafak = 1}\n", "2: no setting kafak"),
@@ -85,6 +87,8 @@ def test_a_mistake_in_the_table_of_a_project_names_its_line(project: Path, text:
         ("\nkafka = 4.3\n", r'kaput.toml:2: kafka: write text in quotes, like "4.3"'),
         ('page = "yes"\n', r"kaput.toml:1: page: write true or false"),
         ("kafka =\n", r"kaput.toml:1:8: not valid TOML: Invalid value$"),
+        ('page = true\nkafka = "\n\n', r"kaput.toml:2:10: not valid TOML: Illegal character"),
+        ("page = true\nkafka = [\n", r"kaput.toml:2: not valid TOML: Invalid value$"),
     ],
 )
 def test_a_mistake_names_its_file_and_line(project: Path, text: str, mistake: str) -> None:

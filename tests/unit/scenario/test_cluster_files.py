@@ -341,6 +341,7 @@ def test_strimzi_resources(tmp_path: Path) -> None:
         ("kafka.yaml", "apiVersion: kafka.strimzi.io/v1\nkind: KafkaTopic", "has no resource of kind Kafka"),
         ("kafka.yaml", "a: 1", "has neither services"),
         ("kafka.yaml", "a: [", "1:5: not valid YAML"),
+        ("kafka.yaml", 'a: "\\U00110000"', "1:7: not valid YAML: chr"),
         (
             "compose.yaml",
             "services:\n  kafka:\n    <<: *all",

@@ -76,10 +76,8 @@ def documents_of(path: Path) -> list[Document]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         template = mark and "{{" in "".join(text.splitlines()[max(mark.line - 1, 0) : mark.line + 1])
-        words = (
-            f"{syntax(str(path), text, error)}; {_TEMPLATE}" if template else syntax(str(path), text, error)
-        )
-        raise UsageError(words) from None
+        words = syntax(str(path), text, error)
+        raise UsageError(f"{words}; {_TEMPLATE}" if template else words) from None
     except RecursionError:
         raise UsageError(f"{path}: nested too deeply") from None
     return found
