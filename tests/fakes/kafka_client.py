@@ -14,7 +14,9 @@ Sent = tuple[str | None, bytes | None, bytes | None]
 
 
 class FakeClient:
-    """Takes `room` messages; each poll reports all that it has: stored, or failed while Kafka is `away`."""
+    """Takes `room` messages; each poll reports all that it has: stored, or failed while Kafka is `away`; what
+    was purged in any case.
+    """
 
     def __init__(self, room: int = 1_000) -> None:
         self.room, self.away = room, False
@@ -25,6 +27,7 @@ class FakeClient:
         self.fails: dict[bytes | None, KafkaError] = {}  # by value, once
         self.settings: dict[str, Any] = {}
         self._queue: deque[tuple[Message, Callable[..., None]]] = deque()
+        self._purged: deque[tuple[Message, Callable[..., None]]] = deque()
 
     def __call__(self, settings: dict[str, Any]) -> FakeClient:
         """As the class is called."""
@@ -53,9 +56,10 @@ class FakeClient:
 
     def poll(self, timeout: float = 0) -> int:
         served = 0
-        for _ in range(0 if self.stuck else len(self._queue)):
-            message, report = self._queue.popleft()
-            failure = TIMED_OUT if self.away else self.fails.pop(message.value(), None)
+        for _ in range(len(self._purged) if self.stuck else len(self)):
+            purged = bool(self._purged)
+            message, report = (self._purged or self._queue).popleft()
+            failure = PURGED if purged else TIMED_OUT if self.away else self.fails.pop(message.value(), None)
             if failure is None:
                 self.stored.append((message.topic(), message.value(), message.key()))
             report(failure, message)
@@ -70,12 +74,11 @@ class FakeClient:
         return len(self)
 
     def purge(self) -> None:
-        while self._queue:
-            message, report = self._queue.popleft()
-            report(PURGED, message)
+        self._purged += self._queue
+        self._queue.clear()
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._purged) + len(self._queue)
 
     @property
     def values(self) -> list[bytes]:

@@ -124,6 +124,14 @@ def test_fatal_error_amid_reports_does_not_reach_the_caller(
     assert producer.counts.acked + producer.counts.kept == producer.counts.sent
 
 
+def test_fatal_error_of_the_last_flush_hides_no_report(client: FakeClient, store: BreakableStore) -> None:
+    """What was purged gets its reports after it, and is kept."""
+    producer = producing(client, store)
+    client.stuck, client.breaks = True, KafkaError(45, "out of order", fatal=True)
+    send(producer, "1", "2", "3")
+    assert parts(producer.close(0)) == {"kept": 3} and len(store.values) == 3
+
+
 @pytest.mark.parametrize("policy", ["block", "refuse"])
 def test_full_queue_refuses_at_once_or_after_the_block_time(
     policy: str, client: FakeClient, store: BreakableStore

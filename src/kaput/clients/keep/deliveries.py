@@ -28,9 +28,9 @@ from kaput.clients.keep.store import (
 from kaput.errors import AccountingError
 
 
-def is_fatal(error: KafkaException) -> bool:
+def is_fatal(error: KafkaError) -> bool:
     """Whether the client ends at it. Of a message, only the code says so."""
-    return bool(error.args[0].fatal()) or error.args[0].code() == KafkaError._FATAL
+    return bool(error.fatal()) or error.code() == KafkaError._FATAL
 
 
 def run_callbacks(wait: Callable[[float], int], timeout_s: float) -> int:
@@ -40,7 +40,7 @@ def run_callbacks(wait: Callable[[float], int], timeout_s: float) -> int:
     try:
         return wait(timeout_s)
     except KafkaException as error:
-        if not is_fatal(error):
+        if not is_fatal(error.args[0]):
             raise
         return 0
 
@@ -217,7 +217,8 @@ class Deliveries:
         """Stops sending: keeps what the client has and what waits."""
         self._ending = True
         self.client.purge()
-        run_callbacks(self.client.flush, purge_s)
+        for _ in range(2):  # a fatal error ends the first one before the reports of what was purged
+            run_callbacks(self.client.flush, purge_s)
         with self.lock:
             waiting = (*self._to_resend, *self.order.pop_waiting())
             self._to_resend.clear()

@@ -153,7 +153,7 @@ class Producer:
             except BufferError:
                 pass
             except KafkaException as error:
-                if not is_fatal(error):
+                if not is_fatal(error.args[0]):
                     deliveries.count_refused(None)
                     raise
         self._callback_end = 0  # later messages need a higher sequence number
@@ -269,7 +269,7 @@ class Producer:
                 return False
             self._deliveries.on_failed(item.failed("the client's queue is full"))
         except KafkaException as error:
-            if not is_fatal(error):
+            if not is_fatal(error.args[0]):
                 self._deliveries.count_refused(item)
                 raise
             self._deliveries.on_failed(item.failed(error.args[0].str(), error.args[0].code()))
