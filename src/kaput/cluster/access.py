@@ -233,7 +233,7 @@ def _check_filled_in(path: Path, settings: Mapping[str, Property]) -> None:
     (unless some are Kafka's), and for a template in which something is missing.
     """
     refuse_other_format(path, settings)
-    for name, setting in settings.items() if not _SECURITY & settings.keys() else ():
+    for name, setting in settings.items() if not (_SECURITY | _PRODUCERS) & settings.keys() else ():
         if own := next((each for each in _CONNECTING if name.endswith(f".{each}")), ""):
             whose = "Spring's" if name.startswith("spring.") else "another program's"
             raise UsageError(f"{path}:{setting.line}: {name} is {whose} name; Kafka's is {own}")

@@ -67,6 +67,13 @@ def test_setting_that_kafka_would_not_take_is_refused_with_its_line(
     assert "s=1" not in str(raised.value)
 
 
+def test_clients_file_with_a_plugins_own_servers_is_accepted(tmp_path: Path) -> None:
+    """Kafka's own names show whose file it is, though it needs none to connect."""
+    path = tmp_path / "client.properties"
+    path.write_text("acks=all\nconfluent.metrics.reporter.bootstrap.servers=h:1\n")
+    assert Access.read(path).protocol == "PLAINTEXT"
+
+
 @pytest.mark.parametrize("mechanism", ["OAUTHBEARER-DPOP", "PLAIN-LDAP", "SCRAM-SHA-384", "GSSAPI"])
 def test_mechanism_of_a_plugin_is_accepted(mechanism: str, tmp_path: Path) -> None:
     path = tmp_path / "client.properties"

@@ -191,7 +191,7 @@ def test_topic_that_an_earlier_try_created_is_no_mistake(server: socket.socket, 
 def test_topic_made_by_a_request_whose_answer_was_lost_has_its_id(
     server: socket.socket, closes_first: bool
 ) -> None:
-    """Else a run would leave it on somebody's cluster."""
+    """Else a run would leave it on the user's cluster. A broker may learn of it late."""
     id_, told = uuid.UUID(int=7), CreateTopicsResponse.CreatableTopicResult
     exists = CreateTopicsResponse(version=7, topics=[told(name="orders", error_code=36)])
     known = MetadataResponse(
@@ -199,8 +199,12 @@ def test_topic_made_by_a_request_whose_answer_was_lost_has_its_id(
         topics=[MetadataResponse.MetadataResponseTopic(name="orders", topic_id=id_, error_code=0)],
     )
 
+    unknown = MetadataResponse(
+        version=10, topics=[MetadataResponse.MetadataResponseTopic(name="orders", error_code=3)]
+    )
+
     def serve() -> None:
-        for answer in ([b""] if closes_first else []) + [one.encode() for one in (exists, known)]:
+        for answer in ([b""] if closes_first else []) + [one.encode() for one in (exists, unknown, known)]:
             accepted, _ = server.accept()
             with accepted:
                 accepted.recv(1000)

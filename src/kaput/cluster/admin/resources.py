@@ -98,7 +98,18 @@ class ResourceAdmin(GroupAdmin):
         ]
         made = {topic.name: topic.topic_id for topic in answer.topics if not topic.error_code}
         there = [topic.name for topic in answer.topics if topic.error_code == did != 0]
-        return {**made, **(self.ids(there) if there else {})}, refused
+        return {**made, **self._ids_of_all(there)}, refused
+
+    def _ids_of_all(self, topics: Sequence[str]) -> dict[str, uuid.UUID]:
+        """The ids of topics that exist; a broker may learn of a new one late. Raises LabError."""
+
+        def ids() -> dict[str, uuid.UUID]:
+            found = self.ids(topics)
+            if unknown := sorted(set(topics) - found.keys()):
+                raise LabError(f"no broker knows {', '.join(unknown)} yet")
+            return found
+
+        return self._broadcaster.retry(ids, f"the ids of topic {', '.join(topics)}") if topics else {}
 
     def delete_topics(self, ids: Mapping[str, uuid.UUID]) -> None:
         """Deletes topics by id; topics that no longer exist are no error."""
