@@ -13,7 +13,9 @@ from kaput.scenario.source import dotted
 SECURED = {"security": "scram-tls"}
 
 
-def found(cluster: dict[str, Any], producers: dict[str, Any], members: dict[str, Any]) -> dict[str, str]:
+def found(
+    cluster: dict[str, Any], producers: dict[str, Any], members: dict[str, Any], **group: Any
+) -> dict[str, str]:
     """Mistakes by their path, with these settings of clients."""
     raw = {
         "version": 1,
@@ -22,7 +24,7 @@ def found(cluster: dict[str, Any], producers: dict[str, Any], members: dict[str,
         "topics": [{"name": "orders", "replication-factor": 1}],
         "workload": {
             "producers": [{"topic": "orders", "messages": 10, "config": producers}],
-            "groups": [{"id": "billing", "topics": ["orders"], "config": members}],
+            "groups": [{"id": "billing", "topics": ["orders"], "config": members, **group}],
         },
     }
     return {dotted(m.path).removeprefix("workload."): m.text for m in check(Scenario.model_validate(raw))}
@@ -33,6 +35,16 @@ def test_clients_may_use_any_sasl_user_of_the_cluster() -> None:
     nobody = {"sasl.username": "nobody"}
     assert found(SECURED, {"sasl.username": "kaput"}, nobody) == {}
     assert found({}, nobody, {}) == {}  # where nobody signs in it is a setting like others
+
+
+@pytest.mark.parametrize("client", ["java", "librdkafka"])
+def test_java_clients_have_users_only_with_security(client: str) -> None:
+    """Java's client does not know sasl.username, also as a setting of a single member."""
+    nobody = {"sasl.username": "nobody"}
+    more = {"client": client, "member-config": {1: nobody}}
+    paths = ["groups.0.config.sasl.username", "groups.0.member-config.1.sasl.username"]
+    assert list(found({}, {}, nobody, **more)) == (paths if client == "java" else [])
+    assert found(SECURED, {}, nobody, **more) == {}
 
 
 def test_password_of_a_user_changes_only_if_a_client_signs_in_as_it() -> None:

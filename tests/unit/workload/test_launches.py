@@ -4,12 +4,31 @@ from __future__ import annotations
 
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
 from kaput.cluster.access import OPEN
 from kaput.evidence.folder import RunFolder
 from kaput.scenario.model import Scenario
-from kaput.workload.client_spec import MemberSpec
+from kaput.workload.client_spec import CommandProducerSpec, MemberSpec
 from kaput.workload.supervision.launches import LaunchPlan
+
+
+def test_java_producer_gets_its_settings_without_its_user(tmp_path: Path) -> None:
+    """It signs in with its credentials; Java's client does not know sasl.username."""
+    config = {"linger.ms": 5, "sasl.username": "nobody"}
+    raw = {
+        "version": 1, "title": "x", "topics": [{"name": "orders"}], "cluster": {"security": "scram-tls"},
+        "workload": {"producers": [{"topic": "orders", "messages": 1, "client": "java", "config": config}]},
+    }  # fmt: skip
+    scenario = Scenario.model_validate(raw)
+    java = SimpleNamespace(producer=lambda _version: ["java"])
+    plan = LaunchPlan(
+        scenario, RunFolder(tmp_path), uuid.UUID(int=3), "localhost:1", [], tmp_path / "counters",
+        java, lambda _cluster, _user: OPEN,
+    )  # type: ignore[arg-type]  # fmt: skip
+    spec = plan.producer(0, scenario.producer_specs()[0]).spec
+    assert isinstance(spec, CommandProducerSpec)
+    assert spec.client_config == {"client.id": "kaput-producer-0", "linger.ms": 5}
 
 
 def test_each_member_is_started_with_its_own_settings_and_version(tmp_path: Path) -> None:

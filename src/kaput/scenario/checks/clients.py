@@ -53,9 +53,7 @@ def check_clients(scenario: Scenario) -> Found:
 
 def _client(block: Producers | Group, cluster: Cluster) -> Found:
     yield from _version(block, cluster)
-    yield from _security(block.config, cluster)
-    if block.client == "java" and cluster.security == "none" and USER in block.config:
-        yield ("config", USER), "there are users only with cluster: {security: scram-tls}; leave it out"
+    yield from _security(block, block.config, cluster)
 
 
 def _version(block: Producers | Group, cluster: Cluster) -> Found:
@@ -74,15 +72,20 @@ def _single_members(group: Group, scenario: Scenario) -> Found:
     for number, config in group.member_config.items():
         for text in no_such_member(number, group, scenario):
             yield ("member-config", number), text
-        yield from at(("member-config", number), ((p[1:], t) for p, t in _security(config, cluster)))
+        yield from at(("member-config", number), ((p[1:], t) for p, t in _security(group, config, cluster)))
 
 
-def _security(config: Config, cluster: Cluster) -> Found:
+def _security(block: Producers | Group, config: Config, cluster: Cluster) -> Found:
+    """`config`: the block's, or that of one of its members."""
     for name, value in config.items():
         if _SECRET.fullmatch(name):
             yield ("config", name), "secrets do not belong in a scenario: every run folder keeps a copy"
         elif cluster.security == "none":
-            continue
+            if name == USER and block.client == "java":
+                yield (
+                    ("config", name),
+                    "there are users only with cluster: {security: scram-tls}; leave it out",
+                )
         elif _DECIDED.fullmatch(name):
             yield ("config", name), "kaput sets this itself; cluster.security decides it"
         elif name == USER and value not in USERS:
