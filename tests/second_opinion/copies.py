@@ -81,13 +81,22 @@ class Copies:
         if spec.get("start", "at-once") != "at-once" and not events:
             return
         counts: dict[str, list[Row]] = defaultdict(list)
+        superseded: dict[Place, list[tuple[str, Row]]] = defaultdict(list)
         for send in self.tables.rows("sends"):
             if send["outcome"] == "acked" and self._is_copied(spec, send):
                 fate = self._fate(row, spec, send, events, ended_ns, ended)
-                removed = self._removed_there(row, spec, send) if fate in PERMITTED_IF_MISSING else None
+                removed, there = None, self._place_there(row, spec, send)
+                if there is not None and fate in PERMITTED_IF_MISSING:
+                    removed = self._removed_there(row, there, send)
+                if removed == "superseded" and there is not None:
+                    superseded[there].append((fate, send))
+                    continue
                 if removed == "removed" or (removed and fate in ("unexplained", "behind")):
                     fate = removed
                 counts[fate].append(send)
+        for there, mine in superseded.items():
+            for fate, send in mine:
+                counts[self._if_superseded(spec, there, len(mine), fate, send)].append(send)
         counts.pop("none", None)
         missing = {cause: len(mine) for cause, mine in counts.items() if cause in PERMITTED_IF_MISSING}
         total = sum(len(mine) for mine in counts.values())
@@ -232,20 +241,41 @@ class Copies:
         broken = [f for f in self.tables.rows("faults") if f["bit"] and f["effective_ns"] is not None]
         return "fault" if any(f["fault"] != "noop" for f in broken) else "behind"
 
-    def _removed_there(self, row: Row, spec: Row, send: Row) -> str | None:
-        """`removed`: the target has removed it as configured; `maybe-removed`: it may have."""
-        source, offset = self._in_source(send)
+    def _if_superseded(self, spec: Row, there: Place, n: int, fate: str, send: Row) -> str:
+        """What became of one of `n` messages that compaction has removed there, if they were there."""
+        gaps = self._gaps(there)
+        handed = (there.cluster, send["producer"], send["seq"]) in self._handed
+        if handed or (gaps >= n and not spec.get("exactly-once")):
+            return "removed"
+        return "maybe-removed" if gaps > 0 and fate in ("unexplained", "behind") else fate
+
+    @cache  # noqa: B019
+    def _gaps(self, there: Place) -> int:
+        """How many offsets from 0 to its end have no record."""
+        offsets = {r["offset"] for r in self.tables.rows("log") if self.tables.place(r) == there}
+        return len(set(range((self.tables.ends.get(there) or {}).get("end_offset") or 0)) - offsets)
+
+    def _place_there(self, row: Row, spec: Row, send: Row) -> Place | None:
+        """The partition of its copy."""
+        source, _ = self._in_source(send)
         if source is None:
             return None
         topic = source.topic if spec.get("policy") != "default" else f"{row['source']}.{source.topic}"
-        there = Place(row["target"], topic, source.partition)
+        return Place(row["target"], topic, source.partition)
+
+    def _removed_there(self, row: Row, there: Place, send: Row) -> str | None:
+        """`removed`: the target has removed it as configured; `superseded`: if it was there; `maybe-removed`:
+        it may have.
+        """
+        source, offset = self._in_source(send)
+        assert source is not None
         latest, newest, lowest, own = self._left_there(source, there)
         key, known = self._key(send)
         if offset is None:
             later = newest.get((key, send["producer"]), -1) > send["seq"]
         else:
             later = latest.get(key, -1) > offset
-        mine = self.tables.topic_spec(there.cluster, topic) or self.tables.topic_spec(
+        mine = self.tables.topic_spec(there.cluster, there.topic) or self.tables.topic_spec(
             source.cluster, source.topic
         )
         policy = (mine.get("config") or {}).get("cleanup.policy")
@@ -253,9 +283,12 @@ class Copies:
         begins_later = ((self.tables.ends.get(there) or {}).get("start_offset") or 0) > 0
         trimmed = begins_later and (offset is None or lowest is None or offset < lowest)
         handed = (row["target"], send["producer"], send["seq"]) in self._handed
-        if (compacted and key is not None and later) or (trimmed and handed):
+        if trimmed and handed:
             return "removed"
-        return "maybe-removed" if trimmed or (compacted and (not known or key in own)) else None
+        if compacted and key is not None and later:
+            return "superseded"
+        unknown = compacted and (not known or key in own) and self._gaps(there) > 0
+        return "maybe-removed" if trimmed or unknown else None
 
     @cache  # noqa: B019
     def _left_there(

@@ -237,14 +237,25 @@ def test_records_after_the_mirror_ended_are_not_blamed_on_deletion(tmp_path: Pat
     assert _one(findings, "unmirrored").causes == {"deleted": 2, "after-end": 1}
 
 
-def _compacted(*copies: int, key: int | str = 2, policy: str = "compact") -> History:
-    """Of four messages with two keys in turn, dc1 has the last two, and dc2 those `copies`."""
-    history = sent_and_mirrored(two_clusters(), *copies, sent=4)
+def _compacted(
+    *copies: int, key: int | str = 2, policy: str = "compact", begin: int = 2, to: int = 0, **mirror: Any
+) -> History:
+    """Of four messages with two keys in turn, dc1 has those from `begin` on, and dc2 those `copies`: at the
+    offsets that they have in dc1, or one after the other from `to` on.
+    """
+    history = sent_and_mirrored(two_clusters(groups=["billing"], **mirror), sent=4)
     history.topics[0]["config"], history.producers[0]["key"] = {"cleanup.policy": policy}, key
-    log = history.rows["log"]
-    history.rows["log"] = [r for r in log if r["cluster"] == "dc2" or r["offset"] >= 2]
+    history.rows["log"] = [r for r in history.rows["log"] if r["offset"] >= begin]
+    for offset, seq in enumerate(copies, start=to):
+        history.stored(offset if begin == 0 else seq, 0, seq, **THERE)
     history.drained = {"dc1->dc2": True}
     return history.mirrored("drained", 40, source_offset=4)
+
+
+def _had_message_0(history: History) -> History:
+    """Of which a group was delivered message 0 in dc2."""
+    history.groups = {"billing": True}
+    return history.handed(0, 0, 0, 10, **THERE)
 
 
 @pytest.mark.parametrize(
@@ -260,6 +271,11 @@ def _compacted(*copies: int, key: int | str = 2, policy: str = "compact") -> His
             1,
             {"not-retained": 1, "maybe-removed": 1},
         ),
+        (_compacted(2, 3, begin=0), 0, {"unexplained": 2}),
+        (_compacted(2, 3, begin=0, to=1), 0, {"maybe-removed": 2}),
+        (_compacted(2, 3, begin=0, to=2), 2, {}),
+        (_compacted(2, 3, begin=0, to=2, **{"exactly-once": True}), 0, {"maybe-removed": 2}),
+        (_had_message_0(_compacted(2, 3, begin=0, to=1)), 1, {"maybe-removed": 1}),
     ],
     ids=[
         "all",
@@ -268,12 +284,17 @@ def _compacted(*copies: int, key: int | str = 2, policy: str = "compact") -> His
         "keys of their own",
         "not compacted",
         "an own later one",
+        "no gap",
+        "a gap that is too small",
+        "a gap",
+        "a gap that may be of transactions",
+        "one that a group had",
     ],
 )
 def test_what_the_target_compacted_is_not_unmirrored(
     history: History, removed: int, causes: dict[str, int], tmp_path: Path
 ) -> None:
-    """A later message of the same key is there; the last one of a key has to be."""
+    """A later message of the same key is there, and a gap where it was; the last one of a key has to be."""
     findings = _judged(history, tmp_path)
     (mirror,) = findings.mirrors
     assert (mirror.removed, mirror.causes, mirror.rpo_messages) == (removed, causes, sum(causes.values()))

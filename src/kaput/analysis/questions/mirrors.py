@@ -237,12 +237,25 @@ def with_removed(missing: pl.DataFrame, places: Places) -> pl.DataFrame:
     below = (pl.col("source_offset") < pl.col("lowest")).fill_null(True)
     trimmed = pl.col("place").is_in(_trimmed(places.known)) & below
     unknown = ~pl.col("producer").is_in(list(removing.keys)) | pl.col("own").fill_null(False)
-    doubted = pl.col("fate").is_in(["unexplained", "behind"]) & (trimmed | (compacted & unknown))
-    removed = (compacted & later) | (trimmed & pl.col("handed"))
+    # Compaction leaves gaps; so do the markers of a mirror's transactions.
+    gaps, superseded = _gaps(places), compacted & later
+    enough = (superseded.sum().over("mirror", "place") <= gaps) & ~pl.col("mirror").is_in(
+        [mirror.name for mirror in places.known.mirrors if mirror.exactly_once]
+    )
+    removed = (superseded & (enough | pl.col("handed"))) | (trimmed & pl.col("handed"))
+    compactable = compacted & (unknown | later) & (gaps > 0)
+    doubted = pl.col("fate").is_in(["unexplained", "behind"]) & (trimmed | compactable)
     fate = (
         pl.when(removed).then(pl.lit(REMOVED)).when(doubted).then(pl.lit("maybe-removed")).otherwise("fate")
     )
     return rows.with_columns(fate=fate)
+
+
+def _gaps(places: Places) -> pl.Expr:
+    """How many offsets below its end the log of a place lacks."""
+    known, stored = places.known, dict(places.log.group_by("place").agg(pl.col("n").sum()).iter_rows())
+    codes = {known.names.code(p): e.end for p, e in known.extents.items() if p.topic in known.names.topics}
+    return looked_up(pl.col("place"), {code: end - stored.get(code, 0) for code, end in codes.items()}, 0)
 
 
 def _old_ends(acked: Encoded, recreated: Mapping[int, int]) -> pl.DataFrame:
