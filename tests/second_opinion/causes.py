@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
@@ -51,8 +52,11 @@ class Causes:
             return {self._owned(effect, scope, begin, until) for until in (end, min(end, effect.heal_began))}
         if effect.target == "cluster" or effect.target.startswith("topic "):
             topic = effect.target.removeprefix("topic ")
-            mine = topic == "cluster" or place is None or self._is_of(topic, place)
-            mine = mine and self._is_about_users(effect, scope)
+            if topic == "cluster":
+                mine = place is None or effect.is_in(place.cluster)
+            else:
+                mine = place is None or self._is_of(topic, place)
+            mine = mine and self._is_about_users(effect, scope, silence)
             lowers = place is not None and self._lowers(effect, place)
             return {effect.healed > effect.begin and mine} | ({False} if lowers else set())
         if not effect.brokers or place is None:
@@ -89,13 +93,18 @@ class Causes:
         group = effect.target.rpartition(" of ")[2]
         prefix = f"kaput-{group}-"
         id_ = row["transactional_id"] or ""
-        return id_.startswith(prefix) and hits_member(effect, group, id_.removeprefix(prefix)) is True
+        whose = re.fullmatch(re.escape(prefix) + r"(member-\d+(\.\d+)?)", id_)
+        return whose is not None and hits_member(effect, group, whose[1]) is True
 
-    def _is_about_users(self, effect: Effect, scope: Scope) -> bool:
-        """Whether what a step does to users may concern those who waited."""
-        effects = self.failovers.effects
-        if scope.group is not None:
-            return effects.is_about(effect, "Read", effects.members_users(scope.group))
+    def _is_about_users(self, effect: Effect, scope: Scope, silence: Silence) -> bool:
+        """Whether what a step does to users may concern those who waited: of a partition its owners."""
+        effects, group = self.failovers.effects, scope.group
+        if group is not None:
+            since, until = max(silence.begin, effect.begin), min(silence.end, effect.healed)
+            spans = [] if scope.place is None else self._spans(scope.place, group)
+            owners = {who for who, begin, end in spans if begin < until and end > since}
+            users = [effects.members_users(group, owner) for owner in owners or {None}]
+            return effects.is_about(effect, "Read", set().union(*users))
         rows = self.tables.rows("sends") if scope.place is None else self.tables.sends_of.get(scope.place, [])
         senders = {row["producer"] for row in rows} if scope.producer is None else {scope.producer}
         return effects.is_about(effect, "Write", effects.producers_users(senders))

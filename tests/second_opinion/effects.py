@@ -38,6 +38,11 @@ class Effect(NamedTuple):
     step: Row
     asked: int = 0  # when it was injected
     works: tuple[tuple[int, int], ...] = ()  # from when to when a flapping link let everything pass
+    cluster: str | None = None  # null: there is only one
+
+    def is_in(self, cluster: str | None) -> bool:
+        """Whether it is one of this cluster."""
+        return None in (cluster, self.cluster) or cluster == self.cluster
 
     @property
     def of_requests(self) -> str | None:
@@ -85,6 +90,7 @@ class Effects:
                 step,
                 row["injected_ns"],
                 self._works(row, healed),
+                row.get("cluster"),
             )
 
     def _works(self, row: Row, healed: int) -> tuple[tuple[int, int], ...]:
@@ -261,7 +267,7 @@ class Effects:
         if effect.fault in ("deny", "change-password") and not self.is_about(effect, operation, {user}):
             return False
         if effect.fault == "change-password":
-            return True
+            return effect.is_in(place.cluster)
         if effect.fault == "deny" and effect.step.get("operation", "Write") not in (operation, "All"):
             return False
         mine = self.tables.place_of(None, effect.target.removeprefix("topic "), place.partition) == place
@@ -282,7 +288,10 @@ class Effects:
         """As whom the owner of a partition signs in, or all members of the group."""
         spec = self.tables.group_specs.get(group) or {}
         own = {int(n): config for n, config in (spec.get("member-config") or {}).items()}
+        steps = (s for s in self.tables.scenario.get("faults") or [] if s.get("fault") == "join")
+        joins = (re.fullmatch(r"member (\d+) of (.+)", s["target"]) for s in steps)
         numbers = {*range(1, spec.get("members", 1) + 1), *own}
+        numbers |= {int(found[1]) for found in joins if found and found[2] == group}
         if owner and (found := re.fullmatch(r"member-(\d+)(\.\d+)?", owner)):
             numbers = {int(found[1])}
         configs = ({**(spec.get("config") or {}), **own.get(n, {})} for n in numbers)

@@ -302,25 +302,36 @@ def _shut_out() -> History:
     return _denied("change-password", "cluster", cluster={"security": "scram-tls"}, producers=[app])
 
 
-def _one_group_denied(fault: str, target: str, **step: Any) -> History:
-    """From 5 to 12 s, the group that runs as app, and reads by a pattern, is given nothing; the other is."""
+_APP = {"sasl.username": "app"}
+
+
+def _one_group_denied(
+    fault: str, target: str, owner: int = 1, block: dict[str, Any] | None = None, **step: Any
+) -> History:
+    """From 5 to 12 s, the group that runs as app, and reads by a pattern, is given nothing; the other is.
+    `block`: what else the first one is; `owner`: its member that reads.
+    """
     step |= {"at": "5s", "fault": fault, "target": target, "for": "7s"}
-    app, topics = {"sasl.username": "app"}, [{"name": "orders", "replication-factor": 3}]
-    secured: dict[str, Any] = {"cluster": {"security": "scram-tls"}, "faults": [step]}
+    join = {"at": "4s", "fault": "join", "target": "member 2 of mine"}
+    topics = [{"name": "orders", "replication-factor": 3}]
+    secured: dict[str, Any] = {"cluster": {"security": "scram-tls"}, "faults": [step, join]}
     secured |= {"groups": {"mine": True, "other": True}, "subscriptions": {"mine": ["^ord.*"]}}
-    secured["blocks"] = {"mine": {"member-config": {1: app}}}
+    secured["blocks"] = {"mine": block or {"member-config": {1: _APP}}}
     history = History(topics=topics, **secured).led(1, 0, -1_000, [1, 2, 3])
     history.fault(1, 5_000, 12_000, fault=fault, id=f"1-{fault}", target=target)
     history.rows["faults"][0]["brokers"] = []
-    for group in ("mine", "other"):
-        history.event("assigned", -500, group=group, member="member-1")
+    history.event("assigned", -500, group="mine", member=f"member-{owner}")
+    history.event("assigned", -500, group="other", member="member-1")
     for seq in range(300):
         ms = seq * 50
         history.acked(0, seq, seq, attempt_ns=at(ms), done_ns=at(ms + 5), leader_epoch=0)
         late = 12_100 if 5_000 <= ms < 12_100 else ms + 10
-        history.handed(seq, 0, seq, late, group="mine", member="member-1")
+        history.handed(seq, 0, seq, late, group="mine", member=f"member-{owner}")
         history.handed(seq, 0, seq, ms + 10, group="other", member="member-1")
     return history
+
+
+_TWO_USERS = {"members": 2, "member-config": {1: _APP}}
 
 
 @pytest.mark.parametrize(
@@ -330,6 +341,9 @@ def _one_group_denied(fault: str, target: str, **step: Any) -> History:
         (_one_group_denied("deny", "topic orders", principal="User:app", operation="Write"), False),
         (_one_group_denied("deny", "topic orders", operation="Read"), False),
         (_one_group_denied("change-password", "cluster"), True),
+        (_one_group_denied("change-password", "cluster", 2, {"config": _APP}), True),
+        (_one_group_denied("change-password", "cluster", 2, _TWO_USERS), False),
+        (_one_group_denied("deny", "topic orders", 1, _TWO_USERS, operation="Read"), False),
     ],
 )
 def test_who_may_not_read_is_a_user(history: History, held_up: bool, tmp_path: Path) -> None:
@@ -341,6 +355,33 @@ def test_who_may_not_read_is_a_user(history: History, held_up: bool, tmp_path: P
     causes = [claim for claim in findings["claims"] if claim["kind"] == "cause"]
     assert {one["group"] for one in silences} == {"mine"} and bool(causes) == held_up
     assert {one["ended_by"] for one in silences} == {"heal" if held_up else "unknown"}
+
+
+@pytest.mark.parametrize("cluster", ["dc1", "dc2"])
+def test_a_password_is_that_of_one_cluster(cluster: str, tmp_path: Path) -> None:
+    """Producers of dc2 wait from 5 to 12 s, and have the same user in dc1."""
+    step = {"at": "5s", "fault": "change-password", "target": "cluster", "cluster": cluster, "for": "7s"}
+    both: list[dict[str, Any]] = [{"name": "orders", "cluster": "dc1"}, {"name": "bills", "cluster": "dc2"}]
+    producers = [{"topic": one["name"], "cluster": one["cluster"], "config": _APP} for one in both]
+    clusters = {name: {"security": "scram-tls"} for name in ("dc1", "dc2")}
+    history = History(topics=both, clusters=clusters, producers=producers, faults=[step])
+    history.fault(1, 5_000, 12_000, fault="change-password", id="1-change-password", target="cluster")
+    history.rows["faults"][0] |= {"brokers": [], "cluster": cluster}
+    for number, one in enumerate(both):
+        there = {"topic": one["name"], "cluster": one["cluster"]}
+        history.led(1_000 * number + 1, 0, -1_000, [1_000 * number + 1], **there)
+        for seq in range(300):
+            done = 12_100 if number and 5_000 <= seq * 50 < 12_100 else seq * 50 + 5
+            history.sent(number, seq, seq, attempt_ns=at(seq * 50), done_ns=at(done), **there)
+            history.stored(seq, number, seq, **there)
+    run = history.read_to_end().write(tmp_path / "run").path
+    findings = findings_of(run)
+    assert [one for one in opinions(run, findings) if one.verdict == FALSE] == []
+    mine = [one for one in findings["claims"] if one["topic"] == "dc2:bills"]
+    assert {one["ended_by"] for one in mine if one["kind"] == "silence"} == {
+        "heal" if cluster == "dc2" else "unknown"
+    }
+    assert any(one["kind"] == "cause" for one in mine) == (cluster == "dc2")
 
 
 def _flapping() -> History:
@@ -369,11 +410,11 @@ def test_no_claim_is_false_of_a_written_run(history: History, waited: list[str],
     assert silences and all([w["condition"] for w in one["waited_for"]] == waited for one in silences)
 
 
-def _of_a_frozen_pipe() -> History:
-    """Member 1 of the group pipe is frozen from 2.5 to 7.9 s; its transaction is open until 7.99 s, and
-    billing is given nothing behind it until 8 s.
+def _of_a_frozen_pipe(other: str = "pipe", target: str = "member 1 of pipe") -> History:
+    """A member of the group pipe is frozen from 2.5 to 7.9 s; the transaction of member 1 of `other` is open
+    until 7.99 s, and billing is given nothing behind it until 8 s.
     """
-    groups = {"billing": True, "pipe": True}
+    groups = {"billing": True, "pipe": True, other: True}
     history = History(topics=[{"name": "orders"}], groups=groups, producers=[{"topic": "orders"}] * 2)
     history.led(1, 0, -1_000, [1, 2, 3])
     for seq in range(100):
@@ -383,9 +424,9 @@ def _of_a_frozen_pipe() -> History:
     history.acked(0, 10, 20, attempt_ns=at(1_950), done_ns=at(1_990)).handed(20, 0, 10, 8_000)
     history.transaction(7, 10, 10)
     history.rows["transactions"][0] |= {
-        "transactional_id": "kaput-pipe-member-1", "begin_ns": at(1_950), "end_ns": at(7_990)
+        "transactional_id": f"kaput-{other}-member-1", "begin_ns": at(1_950), "end_ns": at(7_990)
     }  # fmt: skip
-    history.fault(1, 2_500, 7_900, fault="pause", id="1-pause", target="member 1 of pipe")
+    history.fault(1, 2_500, 7_900, fault="pause", id="1-pause", target=target)
     history.rows["faults"][0]["brokers"] = []
     return history
 
@@ -398,6 +439,14 @@ def test_fault_on_the_member_of_a_pipe_is_a_cause_of_what_its_transaction_held_u
     assert {claim["fault"] for claim in causes if claim["group"] == "billing"} == {"1-pause"}
     findings["claims"] = [claim for claim in findings["claims"] if claim["kind"] != "cause"]
     assert any("no cause 1-pause" in one.claim for one in opinions(run, findings) if one.verdict == FALSE)
+
+
+def test_another_pipe_whose_name_begins_alike_is_not_hit(tmp_path: Path) -> None:
+    """All members of pipe are frozen; the transaction is that of pipe-2."""
+    run = _of_a_frozen_pipe("pipe-2", "members of pipe").read_to_end().write(tmp_path / "run").path
+    findings = findings_of(run)
+    assert [one for one in opinions(run, findings) if one.verdict == FALSE] == []
+    assert [claim["group"] for claim in findings["claims"] if claim["kind"] == "cause"] == []
 
 
 def _registered_unseen() -> History:

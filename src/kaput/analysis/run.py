@@ -378,14 +378,20 @@ class Run:
         users = {} if scenario is None else scenario.users(group, mine)
         return Waiter(targets, group, spans, stalls, users=users)
 
-    def may_concern_users(self, fault: FaultRow, place: TopicPartition | None, group: str | None) -> bool:
-        """Whether what a fault does to a user may concern a client that reads or writes there."""
+    def may_concern_users(
+        self, fault: FaultRow, place: TopicPartition | None, group: str | None, members: Collection[str]
+    ) -> bool:
+        """Whether what a fault does to a user may concern a client that reads or writes there: one of these
+        members of a group, if it has any there.
+        """
         scenario, options = self.given.scenario, options_of(fault, self.given.scenario)
         if scenario is None or not isinstance(options, ChangePasswordOptions | DenyOptions):
             return True
         codes = self._senders if place is None else [self.names.code(place)]
         senders = (one for code in codes for one in self._senders.get(code, ([], []))[0])
-        users = {*scenario.users(group, senders).values()} or {CLIENT_USER}
+        known = scenario.users(group, senders)
+        owners = {known.get(member.partition(".")[0], CLIENT_USER) for member in members}
+        users = owners or {*known.values()} or {CLIENT_USER}
         if isinstance(options, ChangePasswordOptions):
             return options.user in users
         other = "Read" if group is None else "Write"

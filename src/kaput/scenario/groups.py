@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -186,10 +186,10 @@ class Group(Block):
         mine = ids.pop(number)
         return [n for n in sorted(ids) if mine is not None and ids[n] == mine]
 
-    @property
-    def users(self) -> dict[str, str]:
-        """As whom its members (`member-2`) sign in to a cluster of kaput, also those that a step adds."""
-        return {f"member-{n}": user_of(self.as_member(n).config) for n in sorted(self._numbers)}
+    def users(self, joined: Collection[int] = ()) -> dict[str, str]:
+        """As whom its members (`member-2`) sign in to a cluster of kaput, and those that steps add."""
+        numbers = sorted({*self._numbers, *joined})
+        return {f"member-{n}": user_of(self.as_member(n).config) for n in numbers}
 
     @property
     def _numbers(self) -> set[int]:

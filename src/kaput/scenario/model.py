@@ -226,9 +226,13 @@ class Scenario(Block):
         return list(zip(numbers, self.faults, strict=True))
 
     def users(self, group: str | None, producers: Iterable[int]) -> dict[str, str]:
-        """As whom the members of a group, or these producers, sign in: by `member-1`, or `producer 0`."""
+        """As whom the members of a group, also those that a step adds, or these producers sign in: by
+        `member-1`, or `producer 0`.
+        """
         if group is not None:
-            return next((one.users for one in self.workload.groups if one.id == group), {})
+            joins = [step.target for step in self.faults if step.fault == "join"]
+            joined = {number for target in joins if target.members_of == group for number in target.numbers}
+            return next((one.users(joined) for one in self.workload.groups if one.id == group), {})
         specs = ((number, spec_of(self, number)) for number in producers)
         return {f"producer {number}": user_of(spec.config) for number, spec in specs if spec is not None}
 

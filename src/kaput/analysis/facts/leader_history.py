@@ -89,9 +89,9 @@ class PartitionState(NamedTuple):
         return {self.leader if (self.leader or 0) >= 0 else self.led_last, *(self.isr or ())}
 
 
-def state_after(changes: Iterable[Change]) -> PartitionState:
-    """The state after these changes, by time."""
-    now = PartitionState()
+def state_after(changes: Iterable[Change], now: PartitionState | None = None) -> PartitionState:
+    """The state after these changes, by time; `now`: the one before them."""
+    now = now or PartitionState()
     for one in changes:
         if one.leader is not None:
             now = now._replace(leader=one.leader, led_last=one.leader if one.leader >= 0 else now.led_last)

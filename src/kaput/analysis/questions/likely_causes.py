@@ -5,6 +5,7 @@ Not here: finding silences (silences.py), and what they waited for (facts/waits.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from kaput.analysis.engine.spells import FAILED, LONG, PRODUCERS
-from kaput.analysis.facts.leader_history import Change, may_concern, state_after
+from kaput.analysis.facts.leader_history import Change, PartitionState, may_concern, state_after
 from kaput.analysis.facts.open_transactions import Transaction
 from kaput.analysis.facts.rebalances import Rebalance
 from kaput.analysis.facts.serving import ACKS_WAIT_FOR, OF_TRANSACTIONS, how_of, options_of
@@ -35,6 +36,7 @@ _MAX_NAMED = 3  # partitions of one change
 # Conditions that no fault on a broker is behind.
 _SLOWS_CLIENTS = "quota"  # no condition is unmet by it
 _OWN = ("client", "reread", "transaction", "unknown")
+_MEMBER = re.compile(r"member-\d+(\.\d+)?")
 _MOVES_PRODUCERS, _MOVES_GROUPS = ("fence", "move-producers", "fail-back"), ("move-groups", "fail-back")
 
 
@@ -206,8 +208,11 @@ def _too_small_without(
         return False
     until_ns = min(to_ns, fault.until_ns)
     moments = {at_ns, until_ns, *minimum.moments(), *(one.at_ns for one in changes)}
+    state, number = PartitionState(), 0
     for from_ns, end_ns in pairwise(sorted(at for at in moments if at_ns <= at <= until_ns)):
-        leader, _, isr, *_ = state_after(one for one in changes if one.at_ns <= from_ns)
+        upto = bisect_right(changes, from_ns, key=lambda one: one.at_ns)
+        state, number = state_after(changes[number:upto], state), upto
+        leader, _, isr, *_ = state
         if not isr or broker in isr or leader is None or len(isr) >= minimum.at(leader, from_ns)[0]:
             continue
         waits = run.story(place, at_ns, to_ns, group, None).waits if ended and leader >= 0 else ()
@@ -365,10 +370,9 @@ class RunEvents:
         elif fault.hit.producer is not None:
             known = group is None and self._waited(fault.hit.producer, place, since, until)
         elif fault.hit.hits in (TOPIC, CLUSTER):
-            topic = fault.hit.whole_topic
-            about = place is None or topic is None or place.topic == self._run.given.full_name(topic)
-            mine = about and (place is None or not self._only_eases(fault, place))
-            mine = mine and self._run.may_concern_users(fault, place, group)
+            mine = place is None or (self._is_about(fault, place) and not self._only_eases(fault, place))
+            members = self._owners(since, until, place, group) if place and group else set[str]()
+            mine = mine and self._run.may_concern_users(fault, place, group, members)
             known = mine and fault.until_ns > (fault.effective_ns or 0)
         else:
             # Of what came late, or was over, it is not known: no condition is about copies.
@@ -391,6 +395,11 @@ class RunEvents:
         later = (change.at_ns for change in self._run.leader_history.changes.get(place, ()))
         again = any(fault.effective_ns < change_ns <= at_ns for change_ns in later)
         return place.topic == self._run.given.full_name(hit) and not again
+
+    def _is_about(self, fault: FaultRow, place: TopicPartition) -> bool:
+        """Whether a fault on a topic or a whole cluster is one on that of the partition."""
+        topic = fault.hit.whole_topic
+        return may_concern(fault, place) if topic is None else place.topic == self._run.given.full_name(topic)
 
     def _only_eases(self, fault: FaultRow, place: TopicPartition) -> bool:
         """Whether all that a step changes is min.insync.replicas, and not upward: it holds up nothing."""
@@ -416,14 +425,17 @@ class RunEvents:
         self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str
     ) -> bool:
         """Whether the member hit owned the partition in that time, or was its last owner."""
-        history = () if place is None else self._run.record.owners.get((group, place), ())
-        last: frozenset[str] = frozenset()
+        owners = set() if place is None else self._owners(from_ns, to_ns, place, group)
+        return any(fault.hit.includes_member(group, member) for member in owners)
+
+    def _owners(self, from_ns: int, to_ns: int, place: TopicPartition, group: str) -> set[str]:
+        """Who owned the partition in that time, or was its last owner."""
+        history = self._run.record.owners.get((group, place), ())
+        found, last = set[str](), frozenset[str]()
         for (since, members), (until, _) in zip(history, [*history[1:], (FOREVER_NS, last)], strict=False):
             last = members or last
-            hit = any(fault.hit.includes_member(group, member) for member in last)
-            if hit and since < to_ns and until > from_ns:
-                return True
-        return False
+            found |= last if since < to_ns and until > from_ns else set()
+        return found
 
     def _held_open(
         self, fault: FaultRow, silence: Single, group: str | None, within: tuple[int, int]
@@ -496,8 +508,8 @@ def _made(fault: FaultRow, transaction: Transaction) -> bool:
     if fault.hit.producer is not None:
         return fault.hit.producer == transaction.producer
     group, id_ = fault.hit.members_of or "", transaction.id or ""
-    pipe = member_transactional_id(group, "")
-    return id_.startswith(pipe) and fault.hit.includes_member(group, id_.removeprefix(pipe))
+    member = id_.removeprefix(member_transactional_id(group, ""))  # it may be of another pipe: pipe-2
+    return bool(_MEMBER.fullmatch(member)) and fault.hit.includes_member(group, member)
 
 
 def _when(fault: FaultRow, from_ns: int, to_ns: int) -> str:

@@ -80,7 +80,7 @@ class _Stories:
         where = None if place == _ALL_PLACES else run.names.located(place)
         name = None if group == PRODUCERS else run.given.groups[group]
         first = self._resumed.get((group, to_ns)) if where is None else place
-        story = Story(why="no single partition stood still until its end")
+        story = Story(why="no partition's own silence ended with it")
         if first is not None:
             story = run.story(run.names.located(first), from_ns, to_ns, name, producer)
         if not story.decidable and (moves := plan_moves(run, from_ns, to_ns, name)):

@@ -319,7 +319,7 @@ def _user(step: FaultStep, scenario: Scenario) -> Found:
         producers, groups = scenario.workload.producers, scenario.workload.groups
         known = {user_of(one.config) for one in producers}
         known |= {user_of(one.produces.config) for one in groups if one.produces is not None}
-        known |= {each for one in groups for each in one.users.values()}
+        known |= {each for one in groups for each in one.users().values()}
         if user not in known:
             yield ("fault",), f"no client signs in as {user}; write config: {{sasl.username: {user}}} for one"
 
