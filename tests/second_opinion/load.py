@@ -19,23 +19,20 @@ class Load(NamedTuple):
 
 
 def loads(tables: RunTables, effects: Effects) -> list[Load]:
-    """In each reading of when the load before the fault ends, and of what counts as reached."""
+    """Before the first fault, in each reading of what counts as reached."""
     sends = tables.rows("sends")
     if not sends:
         return []
     first = min(s["attempt_ns"] for s in sends)
     last = max(s["attempt_ns"] for s in sends)
-    bit = [e for e in effects.all if e.fault != "noop"]
-    found = []
-    for faults in (effects.all, bit):
-        end = min([last, *(e.asked for e in faults)])
-        seconds = (end - first) / SECOND
-        for times in (
-            [s["attempt_ns"] for s in sends],
-            [s["done_ns"] for s in sends if s["outcome"] == "acked" and s["done_ns"] is not None],
-        ):
-            reached = sum(first <= t < end for t in times) / seconds if seconds > 0 else None
-            found.append(Load(asked(tables, first, end), reached, first, end))
+    end = min([last, *(e.asked for e in effects.all if e.fault != "noop")])
+    seconds, found = (end - first) / SECOND, []
+    for times in (
+        [s["attempt_ns"] for s in sends],
+        [s["done_ns"] for s in sends if s["outcome"] == "acked" and s["done_ns"] is not None],
+    ):
+        reached = sum(first <= t < end for t in times) / seconds if seconds > 0 else None
+        found.append(Load(asked(tables, first, end), reached, first, end))
     return found
 
 

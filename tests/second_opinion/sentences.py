@@ -102,16 +102,15 @@ class Sentences:
         """What is said below the table of mirrors; its figures are examined as claims (copies.py)."""
         for row in self.findings.get("mirrors") or []:
             name, end = re.escape(row["mirror"]), row["ended_ns"]
-            told = {
-                f"unmirrored by cause: {', '.join(f'{n:,} {c}' for c, n in row['causes'].items())}": row[
-                    "causes"
-                ],
-                f"was {'killed' if row['ended'] == 'fault' else 'stopped'} at {_clock(end or 0)}": end,
-                f"was restarted {row['restarts']:,} time": row["restarts"],
-                f"appended {row['merged']:,} record": row["merged"],
-            }
-            for text, known in told.items():
-                start = " ".join(text.split()[:2])
+            causes = ", ".join(f"{n:,} {cause}" for cause, n in row["causes"].items())
+            how = "killed" if row["ended"] == "fault" else "stopped"
+            told = (
+                ("unmirrored by", f"unmirrored by cause: {causes}", row["causes"]),
+                ("was (?:killed|stopped) at", f"was {how} at {_clock(end or 0)}", end),
+                ("was restarted", f"was restarted {row['restarts']:,} time", row["restarts"]),
+                (r"appended [\d,]+ record", f"appended {row['merged']:,} record", row["merged"]),
+            )
+            for start, text, known in told:
                 said = self._found(rf"{name} (?={start})")
                 whole = self._found(rf"{name} {re.escape(text)}") if known else []
                 right = len(whole) == len(said) and bool(said) == bool(known)

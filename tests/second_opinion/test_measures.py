@@ -347,6 +347,16 @@ def test_other_words_for_a_plan_or_a_mirror_are_called_false(words: str, others:
         assert changed != text and false_sentences("dc1-dies-and-returns", changed)
 
 
+@pytest.mark.parametrize("words", ["appended 13 records after", "was killed at 12:00:00.000"])
+def test_a_sentence_on_the_wrong_mirror_is_called_false(words: str) -> None:
+    """Nothing of that happened to this one."""
+    (mirror,) = judged("mirror")[1]["mirrors"]
+    assert (mirror["merged"], mirror["ended_ns"]) == (0, None)
+    text = reported("mirror")[0]
+    assert false_sentences("mirror", text) == set()
+    assert false_sentences("mirror", f"{text} {mirror['mirror']} {words}")
+
+
 def test_each_kind_of_sentence_is_in_some_report() -> None:
     """In a terminal and on a page: what no sentence matches cannot be false."""
     for page in range(2):

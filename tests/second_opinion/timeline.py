@@ -187,16 +187,16 @@ class Timeline:
     def _changes(self, place: Place) -> Iterator[tuple[Row, str]]:
         """Each event of a partition, and how it is shown; empty if nothing changed."""
         leader: int | None = None
-        isr: list[int] | None = None
-        for number, event in enumerate(self.tables.events_of(place)):
+        led, isr = False, None
+        for event in self.tables.events_of(place):
             text, members = "", ", ".join(map(str, event["isr"] or []))
             if event["kind"] == "leader":
-                if number and leader != event["leader"]:
+                if led and leader != event["leader"]:
                     now = event["leader"]
                     leads = "no leader of" if now is None or now < 0 else f"broker {now} leads"
                     in_sync = f", ISR {members}" if members else ""
                     text = f"{leads} {place} (epoch {event['leader_epoch']}{in_sync})"
-                leader = event["leader"]
+                leader, led = event["leader"], True
             elif event["isr"] is not None and event["isr"] != isr:
                 text = f"ISR of {place}: {members or 'empty'}"
             isr = isr if event["isr"] is None else event["isr"]

@@ -225,6 +225,7 @@ def test_fault_whose_end_was_never_confirmed_is_inconclusive(tmp_path: Path) -> 
         ("recreate", {}, True),
         ("recreate", {"for": "1s"}, False),
         ("move-replicas", {"target": "broker 1"}, False),
+        ("rolling-upgrade", {"target": "all"}, False),
     ],
 )
 def test_what_never_ends_was_over_when_it_took_effect(
