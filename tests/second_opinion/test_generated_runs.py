@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from fakes.histories import History, at
 from second_opinion.judging import findings_of, opinions_of, played, timeline_of
 from second_opinion.opinion import FALSE, TRUE, Examiner, opinions
+from second_opinion.raw import SECOND
 from second_opinion.simulated import FaultSpec, World
 from second_opinion.timeline import Timeline
 from second_opinion.worlds import worlds
@@ -484,6 +485,34 @@ def test_change_that_never_ends_was_over_when_it_took_effect(tmp_path: Path) -> 
     assert "fault 1-resize: healed_ns" in {
         one.claim for one in opinions(run, findings) if one.verdict == FALSE
     }
+
+
+def test_first_leader_on_record_is_no_election(tmp_path: Path) -> None:
+    """An ISR is on record before it."""
+    history = _written()
+    history.topics[0]["partitions"] = 2
+    for leader, ms in ((None, 500), (1, 700), (2, 900)):
+        kind = "leader" if leader else "isr"
+        history.led(leader, leader and leader - 1, ms, [1, 2], kind=kind, partition=1)
+    run = history.read_to_end().write(tmp_path / "run").path
+    findings, examiner = findings_of(run), Examiner(run)
+    shown = timeline_of(run, findings)
+    assert [mark.at for mark in shown.marks if mark.kind == "election"][:1] == [0.9]
+    found = [*examiner.opinions(findings), *Timeline(examiner, shown).all()]
+    assert [one for one in found if one.verdict == FALSE] == []
+
+
+def test_noop_ends_no_load_before_the_first_fault(tmp_path: Path) -> None:
+    """A claim that ends with it is false."""
+    history = _written().fault(1, 3_000, 4_000, fault="noop", id="1-noop").fault(1, 8_000, 9_000)
+    history.producers = [{"topic": "orders", "rate": 20, "messages": 300}]
+    run = history.read_to_end().write(tmp_path / "run").path
+    findings = findings_of(run)
+    assert [one for one in opinions(run, findings) if one.verdict == FALSE] == []
+    (load,) = [claim for claim in findings["claims"] if claim["kind"] == "load"]
+    assert load["to_ns"] == at(8_000) // SECOND * SECOND
+    load["to_ns"] = at(3_000) // SECOND * SECOND
+    assert any("times" in one.claim for one in opinions(run, findings) if one.verdict == FALSE)
 
 
 def test_timeline_shows_who_has_registered_and_the_last_isr_of_a_ms(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -180,9 +180,9 @@ class Group(Block):
         own = self.config.get(INSTANCE)
         return str(own) if own is not None else f"{self.id}-{member}" if self.static else None
 
-    def same_instance(self, number: int) -> list[int]:
-        """The other members, also those that a step adds, with the same group.instance.id."""
-        ids = {n: self.as_member(n).instance_of(f"member-{n}") for n in {*self._numbers, number}}
+    def same_instance(self, number: int, others: Iterable[int] = ()) -> list[int]:
+        """The other members with the same group.instance.id, also of `others`: those that steps add."""
+        ids = {n: self.as_member(n).instance_of(f"member-{n}") for n in {*self._numbers, *others, number}}
         mine = ids.pop(number)
         return [n for n in sorted(ids) if mine is not None and ids[n] == mine]
 
