@@ -64,6 +64,7 @@ class Life:
         self.as_injected: FaultRow | None = None  # its record before its heal, which may come at once
         self.error: BaseException | None = None  # why it could not be injected, or a bug of kaput
         self.ended_ns: int | None = None
+        self.has_acted = False  # its effect has begun, also where that is recorded only after its heal
         self.injected, self.over, self.ended = threading.Event(), threading.Event(), threading.Event()
 
     @property
@@ -216,6 +217,7 @@ class FaultEngine:
     def _report(self, life: Life, event: str, at_ns: int | None) -> None:
         """Reports an effect or a heal to steps that may wait for it."""
         if at_ns is not None:
+            life.has_acted = True
             self._on_event(Occurrence(event, (life.step.id,), "", at_ns, now_ns()))
 
     def _record(

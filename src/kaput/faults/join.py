@@ -14,7 +14,7 @@ _STOP_S = 60.0
 
 class Join(MemberFault):
     """Proof: the new member's process runs and has joined the group, perhaps without a partition; or the
-    group has refused it, since another member has its group.instance.id.
+    group has refused it for its group.instance.id, which another member has, or since a step answered so.
     """
 
     name = "join"

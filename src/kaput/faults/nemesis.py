@@ -92,6 +92,10 @@ class Nemesis:
             future.result()
         return none_left
 
+    def has_acted(self, step: str) -> bool:
+        """Whether the effect of this step has begun."""
+        return any(life.has_acted for life in self._engine.lives() if life.step.id == step)
+
     def heal_now(self) -> list[str]:
         """Heals every active fault early; returns their ids when all are healed. Raises LabError."""
         asked = sorted(

@@ -165,6 +165,7 @@ class Experiment:
             stores=self._stores.urls,
             servers=self._clusters.servers,
             tag=first.tag,
+            has_acted=self._nemesis.has_acted,
         )
         self._plan = plan_of_run(
             stack, self._scenario, self._clusters, self._supervisor, self._nemesis, path, self._progress.note

@@ -37,6 +37,9 @@ class RunNemesis(Protocol):
     def all_healed(self) -> bool:
         """Whether every step has ended."""
 
+    def has_acted(self, step: str) -> bool:
+        """Whether the effect of this step has begun."""
+
     def heal_now(self) -> list[str]:
         """Heals every active fault early; returns their ids. Raises LabError."""
 

@@ -105,6 +105,9 @@ class SharedFaults:
     def all_healed(self) -> bool:
         return self._nemesis.all_healed()
 
+    def has_acted(self, step: str) -> bool:
+        return self._nemesis.has_acted(step)
+
     def leave(self, number: int) -> None:
         """Called when a run no longer needs the faults; the last call ends them."""
         with self._lock:
@@ -199,6 +202,9 @@ class ParticipantNemesis:
 
     def all_healed(self) -> bool:
         return self._own.all_healed() and self._shared.all_healed()
+
+    def has_acted(self, step: str) -> bool:
+        return self._own.has_acted(step) or self._shared.has_acted(step)
 
     def heal_now(self) -> list[str]:
         """This run's own faults. Raises LabError."""

@@ -33,11 +33,12 @@ from kaput.scenario.vocabulary import GroupType
 # that is the user's own program; the run continues. client-pid: the child process that sends or reads.
 # replayed: messages of a store that Kafka has acknowledged. replay: a replay's summary, at its end.
 # held: it has stopped using its cluster. moved: it uses another one now (moving.py). began: the offsets at
-# which a moved member actually started. sought: where a member went by itself.
+# which a moved member actually started. sought: where a member went by itself. note: what became of a client
+# whose process goes on.
 # warm: the brokers are warm after `seconds`; `p99_ms` is the 99th percentile of acknowledgement latency.
 ClientMessage = Literal[
     "ready", "threshold", "sent", "done", "trouble", "finding", "owns", "pace", "client-pid", "warm",
-    "replayed", "replay", "held", "moved", "began", "sought", "error",
+    "replayed", "replay", "held", "moved", "began", "sought", "error", "note",
 ]  # fmt: skip
 Acknowledgement = Literal["accepting", "releasing", "rejecting"]  # as in share_events
 # What a client gets on its stdin, one JSON object per line. pace: each record takes `ms`.

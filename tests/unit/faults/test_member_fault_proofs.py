@@ -48,7 +48,7 @@ class Rival(FakeMember):
 
 @pytest.mark.parametrize("lasts", [True, False])
 def test_new_member_that_is_refused_for_its_instance_id_is_effective(lasts: bool) -> None:
-    """Whoever lets it join wants to know."""
+    """It is what such a step is for."""
     groups = FakeGroups()
     groups.made.append(Rival(4, running=False, groups=groups))
     fault, new, effect = joined(groups, lasts)

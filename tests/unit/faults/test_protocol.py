@@ -92,9 +92,10 @@ def test_step_that_waits_for_the_effect_begins_with_the_first_modified_frame(tmp
 
     def drive(nemesis: Nemesis) -> None:
         play_until(nemesis, lambda: proxy.on_frame is not None)
-        assert not nodes[2].done
+        assert not nodes[2].done and not nemesis.has_acted("1-protocol")
         proxy.come()
         play_until(nemesis, lambda: ("2-kill", "kill broker 2", "healed") in heard)
+        assert nemesis.has_acted("1-protocol") and not nemesis.has_acted("3-kill")
         nemesis.workload_over()
         nemesis.heal_now()
 

@@ -154,7 +154,9 @@ def test_member_that_is_fenced_is_no_trouble_if_the_scenario_asks_for_it(
     assert fenced.startswith(f"{KafkaError(code).name()}: Broker: ")
     lines = json.dumps({"kind": "trouble", "message": fenced}) + '\n{"kind": "done"}'
     launch = _printing(owner, tmp_path, lines, lambda _: None)
-    slot = MemberSlot(tmp_path, "billing", 1, launch, why_fenced=lambda: why)
+    slot = MemberSlot(
+        tmp_path, "billing", 1, launch, why_fenced=lambda error: why * (error == KafkaError(code).name())
+    )
     slot.start()
     assert eventually(lambda: not slot.running)
     ended = f"member-1 ended on its own (exit status 0): {fenced}"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
 from producer_specs import producer_spec
 
 from fakes.transactional_client import ABORT, FATAL, RETRIABLE, Client, trouble
@@ -240,6 +240,32 @@ def test_member_that_cannot_go_back_does_not_go_on(
     found.stopping.set()
     found.go_back()
     assert reader.sought == []
+    closed(found.outputs, tmp_path, found)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED),
+        KafkaError(KafkaError.FENCED_INSTANCE_ID, fatal=True),
+    ],
+)
+def test_member_asks_for_committed_offsets_once_if_it_may_not_have_them(
+    making: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: KafkaError
+) -> None:
+    """It does not try for three minutes."""
+    found, reader = member(making, tmp_path)
+    asked: list[float] = []
+
+    def committed(_places: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+        asked.append(timeout)
+        found.stopping.set()  # so that it does not ask again for ever
+        raise KafkaException(error)
+
+    monkeypatch.setattr(reader, "committed", committed)
+    with pytest.raises(KafkaException):
+        found.go_back()
+    assert len(asked) == 1 and reader.sought == []
     closed(found.outputs, tmp_path, found)
 
 

@@ -7,15 +7,16 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from producer_specs import RUN, producer_spec
 
 from kaput.evidence.attempts import read_attempts
 from kaput.evidence.folder import RunFolder
 from kaput.evidence.sealing import seal
 from kaput.workload.counters import Counters
-from kaput.workload.librdkafka.client_setup import quiet_logger
-from kaput.workload.librdkafka.producer import Sender
+from kaput.workload.librdkafka.client_setup import is_fatal, quiet_logger
+from kaput.workload.librdkafka.producer import TICK_S, Sender
+from kaput.workload.moving import Destination, MoveTo
 from kaput.workload.payload import Codec
 from streams import rows_so_far
 
@@ -29,8 +30,10 @@ class Client:
         self.counted: list[int] = []
         self.dated: list[int | None] = []  # ms from the attempt to the timestamp
         self.polls: list[float] = []
-        self.fatal: list[KafkaException] = []  # raised by the next polls
-        self.left = 0  # messages without an outcome
+        self.fatal: KafkaException | None = None  # raised by the next poll; then each message is refused
+        self.keeps = self.broken = False  # whether messages are left without an outcome; refused
+        self.left: list[Message] = []
+        self.purged: list[Message] = []
 
     def produce(
         self, topic: str, payload: bytes, key: bytes | None, partition: int, timestamp: int | None = None
@@ -41,21 +44,29 @@ class Client:
         assert noted == identity.sent_ns, "the attempt is noted before the send"
         if identity.seq in self._trouble:
             raise self._trouble.pop(identity.seq)
+        if self.broken:
+            raise KafkaException(KafkaError(KafkaError._FATAL))
+        if self.keeps:
+            self.left.append(Message(topic=topic, value=payload, partition=partition))
         self.taken.append((identity.seq, key, partition))
         self.dated.append(None if timestamp is None else timestamp - identity.sent_ns // 1_000_000)
         self.counted.append(self._sender.counts[0])
 
     def poll(self, timeout_s: float) -> int:
         self.polls.append(timeout_s)
-        if self.fatal:
-            raise self.fatal.pop()
+        if self.fatal is not None:
+            error, self.fatal = self.fatal, None
+            self.broken = is_fatal(error.args[0])
+            raise error
+        while self.purged:
+            self._sender.listener()(KafkaError(KafkaError._PURGE_INFLIGHT), self.purged.pop())
         return 0
 
     def purge(self) -> None:
-        self.left = 0
+        self.purged, self.left = self.left, []
 
     def __len__(self) -> int:
-        return self.left
+        return len(self.left) + len(self.purged)
 
 
 def sender_of(
@@ -159,20 +170,48 @@ def test_a_refused_message_has_failed(tmp_path: Path) -> None:
 
 def test_messages_after_a_fatal_error_have_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An idempotent client tells of it amid its callbacks, and refuses every message from then on. Its
-    process goes on, as that of a program that does not notice; what the client has is waited for no longer.
+    process goes on, as that of a program that does not notice; what the client has is waited for no longer,
+    and unknown.
     """
-    text = f"Fatal error: {KafkaError(45).str()}: sequence desynchronization"
-    first = KafkaException(KafkaError(KafkaError._FATAL, text, fatal=True))
-    others = [KafkaException(KafkaError(KafkaError._FATAL)) for _ in range(100)]
-    sender, client = sender_of(tmp_path, dict(zip(range(100, 200), others, strict=True)))
-    client.fatal, client.left = [first], 1
-    del first, others  # what holds an exception holds the frames that it passed
+    sender, client = sender_of(tmp_path)
+    client.fatal, client.keeps = fatal_error(), True
     sender.send_all()
     sender.finish()
-    assert list(sender.counts) == [200, 0, 100, 0, 0, 0]
-    assert "Producer 0 sends nothing more after a fatal error: OUT_OF_ORDER" in capsys.readouterr().out
-    errors = {row["error"].split(":")[0] for row in rows_so_far(tmp_path / "evidence" / "sends")}
-    assert errors == {"OUT_OF_ORDER_SEQUENCE_NUMBER"}
+    assert list(sender.counts) == [200, 0, 136, 64, 0, 0]
+    note = "The client of producer 0 ended at a fatal error, and sent nothing more: OUT_OF_ORDER"
+    assert f'"kind": "note", "message": "{note}' in capsys.readouterr().out
+    rows = rows_so_far(tmp_path / "evidence" / "sends")
+    found = {(row["outcome"], row["error"].split(":")[0], row["seq"] < 64) for row in rows}
+    assert found == {("unknown", "_PURGE_INFLIGHT", True), ("failed", "OUT_OF_ORDER_SEQUENCE_NUMBER", False)}
+
+
+def test_producer_that_is_moved_has_no_fatal_error_there(tmp_path: Path) -> None:
+    """It has another client."""
+    sender, _ = sender_of(tmp_path)
+    sender.on_fatal("OUT_OF_ORDER_SEQUENCE_NUMBER")
+    sender.begin_client(MoveTo(Destination("dc2", str(sender.spec.config["bootstrap.servers"]))))
+    assert sender.fatal is None
+
+
+def fatal_error() -> KafkaException:
+    """As the client raises it."""
+    text = f"Fatal error: {KafkaError(45).str()}: sequence desynchronization"
+    return KafkaException(KafkaError(KafkaError._FATAL, text, fatal=True))
+
+
+def test_other_errors_of_a_poll_are_raised(tmp_path: Path) -> None:
+    sender, client = sender_of(tmp_path)
+    client.fatal = KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    with pytest.raises(KafkaException):
+        sender.serve(0)
+
+
+def test_producer_without_a_rate_does_not_spin_after_a_fatal_error(tmp_path: Path) -> None:
+    """Until its time is over it would refuse some 100,000 messages a second."""
+    sender, client = sender_of(tmp_path, messages=None, duration_ms=30)
+    client.fatal = fatal_error()
+    sender.send_all()
+    assert client.polls.count(TICK_S) == sender.counts[2] > 0
 
 
 def test_threshold_is_reported_at_the_exact_attempt(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.dataset as ds
 import pytest
@@ -19,7 +21,7 @@ from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
 from kaput.workload.client_spec import file_name
-from kaput.workload.supervision.client_process import ClientProcess
+from kaput.workload.supervision.client_process import FENCED, UNRELEASED, ClientProcess
 from kaput.workload.supervision.supervisor import Supervisor
 from waiting import PATIENCE_S, eventually
 
@@ -161,6 +163,64 @@ def test_dead_member_is_reported_and_not_waited_for(supervisor_of: Make, tmp_pat
     supervisor.stop_members(timeout_s=120)
     assert time.monotonic() - began < 60
     assert supervisor.troubles() == ["billing-member-1 ended on its own (killed by SIGKILL): no error output"]
+
+
+REFUSES = {"at": 60, "fault": "protocol", "what": "error", "api": "ConsumerGroupHeartbeat"}
+
+
+@pytest.mark.parametrize(
+    ("error", "rivals", "acted", "killed", "why"),
+    [
+        (FENCED, (2,), (), False, "member 2 has the same group.instance.id"),
+        (UNRELEASED, (2, 3), (), False, "members 2 and 3 have the same group.instance.id"),
+        (FENCED, (), (), False, ""),
+        (FENCED, (), ("1-protocol",), False, ""),  # it answers with another error
+        (UNRELEASED, (), (), False, ""),  # the step is not due yet
+        (UNRELEASED, (), ("1-protocol",), False, f"a step answered ConsumerGroupHeartbeat with {UNRELEASED}"),
+        (UNRELEASED, (), (), True, "its killed process still has its group.instance.id"),
+        (FENCED, (), (), True, ""),
+    ],
+)
+def test_why_a_member_was_fenced(
+    owner: Owner,
+    tmp_path: Path,
+    error: str,
+    rivals: tuple[int, ...],
+    acted: tuple[str, ...],
+    killed: bool,
+    why: str,
+) -> None:
+    """Only by what is there: a member that was started, a step that has had its effect with that error."""
+    of = scenario(members=3).model_dump(by_alias=True, exclude_unset=True)
+    same = {number: {"group.instance.id": "a"} for number in (1, 2, 3)}
+    of["workload"]["groups"][0] |= {"type": "consumer", "member-config": same}
+    of |= {
+        "cluster": {"proxies": "clients"},
+        "faults": [{**REFUSES, "target": "broker 1", "error": UNRELEASED}],
+    }
+    supervisor = Supervisor(
+        owner, Scenario.model_validate(of), RunFolder(tmp_path), uuid.UUID(int=3), "h:1", [],
+        lambda n, at_ns: None, has_acted=acted.__contains__,
+    )  # fmt: skip
+    group = supervisor._scenario.workload.groups[0]
+    for number in (1, *((1,) if killed else ()), *rivals):
+        client = SimpleNamespace(killed=killed)
+        supervisor.member("billing", number)._clients.append(client)  # type: ignore[arg-type]
+    assert supervisor._why_fenced(group, 1, error) == why
+
+
+def test_notes_of_all_clients_are_kept(supervisor_of: Make, tmp_path: Path) -> None:
+    """Of each producer of a process, also of one that was killed later; none is why it ended."""
+    supervisor = supervisor_of(scenario())
+    lines = "".join(json.dumps({"kind": "note", "message": text}) + "\n" for text in ("one", "two"))
+    process = SimpleNamespace(popen=SimpleNamespace(stdout=lines.splitlines()), returncode=1)
+    (tmp_path / "err").write_text("Segmentation fault")
+    client = ClientProcess("producer-0", process, tmp_path / "err", killed=True)  # type: ignore[arg-type]
+    client.listen(lambda message: None)
+    supervisor.producers.append(client)
+    assert supervisor.notes() == ["one", "two"] and client.ended().endswith(
+        "(exit status 1): Segmentation fault"
+    )
 
 
 def test_client_with_bad_settings_is_reported_with_its_stderr(supervisor_of: Make, tmp_path: Path) -> None:

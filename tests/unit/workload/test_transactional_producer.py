@@ -155,10 +155,12 @@ def test_transaction_of_a_fenced_producer_is_aborted(played: Any) -> None:
 
 
 def test_fatal_error_raised_by_poll_is_handled(played: Any) -> None:
-    """The client tells of a fatal error in the midst of its callbacks, once, and then at each call."""
-    rows, done = played(poll=[trouble(**FATAL), trouble(**FATAL)], commit=[trouble(**FATAL)])
-    assert [r["outcome"] for r in rows] == ["unknown", "committed", "committed"]
-    assert done.count("init") == 1
+    """The client tells of a fatal error in the midst of its callbacks, once, and then at each call. No commit
+    is asked for: the coordinator aborts the transaction.
+    """
+    rows, done = played(poll=[trouble(**FATAL), trouble(**FATAL)], abort=[trouble(**FATAL)])
+    assert [r["outcome"] for r in rows] == ["aborted", "committed", "committed"]
+    assert done.count("init") == 1 and "commit" not in done[: done.index("init")]
 
 
 def test_transaction_that_is_open_at_the_end_has_an_unknown_outcome(made: Made, tmp_path: Path) -> None:

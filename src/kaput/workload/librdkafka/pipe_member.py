@@ -28,7 +28,12 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.schemas import SEEK
 from kaput.workload.client_spec import PipeMemberSpec, ProducerSpec, run_client
 from kaput.workload.counters import Counters
-from kaput.workload.librdkafka.client_setup import committed_offsets, tune_garbage_collection
+from kaput.workload.librdkafka.client_setup import (
+    CODES,
+    committed_offsets,
+    is_fatal,
+    tune_garbage_collection,
+)
 from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.member_process import run_member
 from kaput.workload.librdkafka.producer import Sender, connect_or_exit
@@ -140,13 +145,14 @@ class PipeMember(GroupMember):
 
     def go_back(self) -> None:
         """Seeks to the group's committed offsets; fetching them waits for open transactions. The next poll
-        reports partitions revoked meanwhile. Records each seek first: it makes Kafka deliver records again.
-        Raises KafkaException if they cannot be learned in time: to go on would leave records out.
+        reports partitions revoked meanwhile. Records each seek first: it makes Kafka deliver records again; a
+        partition that is not fetched refuses it, and begins there all the same. Raises KafkaException if the
+        offsets cannot be learned: to go on would leave records out.
         """
         for at in self._committed():
             self._event(SEEK, at)
             self.events.flush()
-            with suppress(KafkaException):  # it is not fetched: fetching begins at the committed offset
+            with suppress(KafkaException):
                 self.client.seek(
                     PartitionOffset(at.topic, at.partition, at.offset if at.offset >= 0 else OFFSET_BEGINNING)
                 )
@@ -158,8 +164,9 @@ class PipeMember(GroupMember):
         while not self.stopping.is_set():
             try:
                 return committed_offsets(self.client, owned, CALL_S)
-            except KafkaException:
-                if time.monotonic() > limit:
+            except KafkaException as error:
+                final = is_fatal(error.args[0]) or error.args[0].code() in CODES
+                if final or time.monotonic() > limit:
                     raise
             self.outputs.serve_for(0.1)
         return []

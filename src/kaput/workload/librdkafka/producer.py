@@ -60,12 +60,12 @@ class Sender(NumberedProducer[ProducerSpec]):
         self.enough = threading.Event()
         self.reports = OutcomeRecorder(self.recorder, spec, self.counts)
         self.move = ProducerMove(self)
-        self.fatal: str | None = None  # the error that ended the client
         self._flushed_at = self._served_at = time.monotonic()
         self._requests = RequestCounts(spec, client_settings(spec))
         self._open_client()
 
     def _open_client(self) -> None:
+        self.fatal: str | None = None  # the error that ended the client
         self.settings = client_settings(self.spec)
         self.authorization = AuthorizationErrors(self.settings)
         callbacks = {"on_delivery": self.listener(), "error_cb": self.authorization.on_error}
@@ -174,8 +174,10 @@ class Sender(NumberedProducer[ProducerSpec]):
         return seq
 
     def refused(self, seq: int, attempt_ns: int, error: KafkaException) -> None:
-        fatal = self.fatal if is_fatal(error.args[0]) else None
-        self.reports.refused(seq, attempt_ns, fatal or text_of(error.args[0]))
+        fatal = is_fatal(error.args[0])
+        self.reports.refused(seq, attempt_ns, (self.fatal if fatal else None) or text_of(error.args[0]))
+        if fatal and not self.spec.rate and self.spec.messages is None:
+            self.serve(TICK_S)  # else it would refuse as many as it can until the end of its time
 
     def partitions(self, seq: int) -> Iterator[int]:
         """The partition of each message from `seq` on; -1 leaves it to the client's partitioner."""
@@ -252,15 +254,15 @@ class Sender(NumberedProducer[ProducerSpec]):
         try:
             self.client.poll(timeout_s)
         except KafkaException as error:
+            if not is_fatal(error.args[0]):
+                raise
             self.client.purge()
             self.on_fatal(text_of(error.args[0]))
 
     def on_fatal(self, text: str) -> None:
-        """Reports what ended the client."""
-        self.fatal = text
-        notify(
-            "trouble", message=f"Producer {self.spec.producer} sends nothing more after a fatal error: {text}"
-        )
+        """Reports what ended the client. A producer that is moved to another cluster has a new one there."""
+        self.fatal, who = text, f"The client of producer {self.spec.producer}"
+        notify("note", message=f"{who} ended at a fatal error, and sent nothing more: {text}")
 
 
 def connect_or_exit(sender: Sender) -> None:

@@ -67,7 +67,8 @@ class TransactionalSender(Sender):
         self.broken = text_of(error.args[0])
 
     def on_fatal(self, text: str) -> None:
-        """The next transactional call raises it again, and a new client continues."""
+        """No commit is asked for; the next transactional call raises it again, and a new client continues."""
+        self.broken = text
 
     def finish(self) -> None:
         """Ends the last transaction, unless told to stop, and waits for every outcome."""

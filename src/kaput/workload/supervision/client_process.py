@@ -36,8 +36,8 @@ READY_TIMEOUT_S = 120
 _OUTPUT_S = 10.0  # the longest to wait for the end of its output: a stray child may hold the pipe open
 _POLL_S = 0.001
 # A static member that may not go on, and one that may not join: in librdkafka's words, and Java's.
-INSTANCE_ERRORS = {"FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID"}
-_FENCED = re.compile("(FENCED_INSTANCE_ID|same group.instance.id)|UNRELEASED_INSTANCE_ID|ID is still used")
+FENCED, UNRELEASED = "FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID"
+_FENCED = re.compile(f"({FENCED}|same group.instance.id)|{UNRELEASED}|ID is still used")
 MOVES = ("held", "moved", "began")
 _FULL_BYTES = 1 << 16  # with less free space a disk counts as full
 # Handles a client's message: its `kind` and other fields (client_spec.py: ClientMessage).
@@ -57,6 +57,8 @@ class ClientProcess:
     trouble: str | None = None
     findings: list[str] = field(default_factory=list)
     """What is wrong with a client that is the user's own program."""
+    notes: list[str] = field(default_factory=list)
+    """What became of its clients, though it went on."""
     client_pid: int | None = None
     """The process that sends or reads, if that is a child of this one."""
     kind: str = ""
@@ -184,6 +186,8 @@ class ClientProcess:
                 continue  # the half line of a killed client
             if message["kind"] == "trouble":
                 self.trouble = message["message"]
+            elif message["kind"] == "note":
+                self.notes.append(message["message"])
             elif message["kind"] == "client-pid":
                 self.client_pid = message["pid"]
             elif message["kind"] == "finding" and self.killed and message.get("ended"):
@@ -279,7 +283,7 @@ class MemberSlot(PausableProcess):
         number: int,
         launch: Launch,
         cluster: str | None = None,
-        why_fenced: Callable[[], str] = str,
+        why_fenced: Callable[[str], str] = lambda error: "",
     ) -> None:
         self.group, self.id, self.cluster = group, number, cluster
         self._why_fenced = why_fenced
@@ -427,7 +431,7 @@ class MemberSlot(PausableProcess):
         if not self.client.has_reported("done") or self.client.trouble:
             self._intended = True
             found = _FENCED.search(self.client.trouble or "")
-            if found and (why := self._why_fenced()):
+            if found and (why := self._why_fenced(FENCED if found[1] else UNRELEASED)):
                 self.fencings.append(f"{self.title} was {'fenced' if found[1] else 'refused'}: {why}")
             else:
                 self.troubles.append(self.client.ended())

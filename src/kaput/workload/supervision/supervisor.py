@@ -27,15 +27,16 @@ from kaput.processes.ownership import Owner
 from kaput.processes.pausable import PausableProcess
 from kaput.scenario.fault_kinds import ProtocolOptions
 from kaput.scenario.groups import INSTANCE
-from kaput.scenario.model import Group, Scenario
+from kaput.scenario.model import Group, Scenario, cluster_of_target
+from kaput.scenario.timeline import step_id
 from kaput.workload.client_spec import Instruction
 from kaput.workload.counters import FIELDS, Counters
 from kaput.workload.java.command_lines import JavaTools
 from kaput.workload.librdkafka.versions import environment
 from kaput.workload.moving import Destination, Hold
 from kaput.workload.supervision.client_process import (
-    INSTANCE_ERRORS,
     READY_TIMEOUT_S,
+    UNRELEASED,
     ClientProcess,
     MemberSlot,
     OnMessage,
@@ -161,7 +162,8 @@ def _instruct_all(
 
 class Supervisor:
     """All producers and group members of one scenario. `on_threshold(n, at_ns)` is called from another
-    thread; `servers`: bootstrap servers by cluster, if there are several.
+    thread; `servers`: bootstrap servers by cluster, if there are several; `has_acted`: whether the effect of
+    a step of the scenario has begun.
     """
 
     def __init__(
@@ -179,9 +181,10 @@ class Supervisor:
         stores: Mapping[str, str] | None = None,
         servers: Mapping[str, str] | None = None,
         tag: str = "",
+        has_acted: Callable[[str], bool] = lambda step: False,
     ) -> None:
         self._scenario, self._folder, self._on_threshold = scenario, folder, on_threshold
-        self._owner = owner
+        self._owner, self._has_acted = owner, has_acted
         self._scratch = folder.path / "clients"
         self._scratch.mkdir(exist_ok=True)
         counters = self._scratch / "counters"
@@ -253,23 +256,36 @@ class Supervisor:
             def launch(number: int, name: str, on_message: OnMessage) -> ClientProcess:
                 return self._start(self._plan.member(spec, number, name), on_message)
 
-            def why_fenced() -> str:
-                return self._why_fenced(spec, number)
+            def why_fenced(error: str) -> str:
+                return self._why_fenced(spec, number, error)
 
             slot = MemberSlot(self._folder.path, group, number, launch, spec.cluster, why_fenced)
             self.members.append(slot)
             return slot
 
-    def _why_fenced(self, group: Group, number: int) -> str:
-        """`member 2 has the same group.instance.id`; empty if nothing in the scenario fences it."""
-        others, why = group.same_instance(number), list[str]()
-        started = [str(slot.id) for slot in self.members_of(group.id) if slot.clients and slot.id in others]
-        if started:
-            who = "member {} has" if len(started) == 1 else "members {} have"
-            why.append(f"{who.format(' and '.join(started))} the same {INSTANCE}")
-        for options in (step.options for step in self._scenario.faults):
-            if isinstance(options, ProtocolOptions) and options.error in INSTANCE_ERRORS:
-                why.append(f"a step answers {options.api} with {options.error}")
+    def _why_fenced(self, group: Group, number: int, error: str) -> str:
+        """Why a member may have got this error: `member 2 has the same group.instance.id`; empty if nothing
+        in the scenario explains it.
+        """
+        started = {slot.id: slot.clients for slot in self.members_of(group.id) if slot.clients}
+        others, why = [str(n) for n in group.same_instance(number) if n in started], list[str]()
+        if others:
+            who = "member {} has" if len(others) == 1 else "members {} have"
+            why.append(f"{who.format(' and '.join(others))} the same {INSTANCE}")
+        # A group of type consumer keeps the id of a static member that was killed until its session ends.
+        if error == UNRELEASED and any(client.killed for client in started[number][:-1]):
+            why.append(f"its killed process still has its {INSTANCE}")
+        cluster = self.cluster_of_group(group.id) or group.cluster
+        for count, step in self._scenario.numbered_faults():
+            options, of = step.options, cluster_of_target(self._scenario, step.target)
+            if (
+                not isinstance(options, ProtocolOptions)
+                or options.error != error
+                or of not in (None, cluster)
+            ):
+                continue
+            if self._has_acted(step_id(count, step)):
+                why.append(f"a step answered {options.api} with {error}")
         return ", and ".join(dict.fromkeys(why))
 
     def members_of(self, group: str) -> list[MemberSlot]:
@@ -384,11 +400,11 @@ class Supervisor:
         return ended + [text for client in self._clients() for text in client.findings]
 
     def notes(self) -> list[str]:
-        """Sentences about producers that ended at a fatal error, and about members that did because another
-        one has their group.instance.id.
+        """Sentences about producers' clients that ended at a fatal error, and about members that did for
+        their group.instance.id, as the scenario asks.
         """
-        done = [client.trouble for client in self.producers if client.reported["done"].is_set()]
-        return [*filter(None, done), *(text for slot in self.members for text in slot.fencings)]
+        found = [client.notes for client in self.producers] + [slot.fencings for slot in self.members]
+        return [text for notes in found for text in notes]
 
     def killed_producers(self) -> set[int]:
         """The numbers of producers that a fault killed."""
