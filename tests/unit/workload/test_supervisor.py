@@ -173,6 +173,7 @@ REFUSES = {"at": 60, "fault": "protocol", "what": "error", "api": "ConsumerGroup
     [
         (FENCED, (2,), (), False, "member 2 has the same group.instance.id"),
         (UNRELEASED, (2, 3), (), False, "members 2 and 3 have the same group.instance.id"),
+        (FENCED, (4,), (), False, "member 4 has the same group.instance.id"),  # a step adds it
         (FENCED, (), (), False, ""),
         (FENCED, (), ("1-protocol",), False, ""),  # it answers with another error
         (UNRELEASED, (), (), False, ""),  # the step is not due yet
@@ -192,8 +193,8 @@ def test_why_a_member_was_fenced(
 ) -> None:
     """Only by what is there: a member that was started, a step that has had its effect with that error."""
     of = scenario(members=3).model_dump(by_alias=True, exclude_unset=True)
-    same = {number: {"group.instance.id": "a"} for number in (1, 2, 3)}
-    of["workload"]["groups"][0] |= {"type": "consumer", "member-config": same}
+    same = {number: {"group.instance.id": "billing-member-4"} for number in (1, 2, 3)}
+    of["workload"]["groups"][0] |= {"type": "consumer", "static": True, "member-config": same}
     of |= {
         "cluster": {"proxies": "clients"},
         "faults": [{**REFUSES, "target": "broker 1", "error": UNRELEASED}],

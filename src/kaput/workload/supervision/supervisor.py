@@ -268,7 +268,7 @@ class Supervisor:
         in the scenario explains it.
         """
         started = {slot.id: slot.clients for slot in self.members_of(group.id) if slot.clients}
-        others, why = [str(n) for n in group.same_instance(number) if n in started], list[str]()
+        others, why = [str(n) for n in group.same_instance(number, started) if n in started], list[str]()
         if others:
             who = "member {} has" if len(others) == 1 else "members {} have"
             why.append(f"{who.format(' and '.join(others))} the same {INSTANCE}")
