@@ -110,7 +110,8 @@ def assert_read_again_from_where_they_went(result: Result) -> None:
 
 def test_members_of_both_protocols_share_a_group(kaput: Kaput, tmp_path: Path) -> None:
     """They are started at once; the coordinator cannot convert a group that has assigned nothing yet.
-    And of two members with one group.instance.id, the earlier is fenced, or the later is refused.
+    And of two members with one group.instance.id, the earlier is fenced in a classic group, and in one of
+    type consumer the later is refused.
     """
     same = "static: true, member-config: {{2: {{group.instance.id: {0}-member-1}}}}"
     scenario = tmp_path / "both.yaml"
@@ -122,10 +123,13 @@ def test_members_of_both_protocols_share_a_group(kaput: Kaput, tmp_path: Path) -
         "  groups:\n"
         "    - {id: billing, topics: [orders], members: 3, consumer-members: 1}\n"
         "    - {id: auto, topics: [orders], commit: auto, config: {auto.commit.interval.ms: 100}}\n"
-        f"    - {{id: classic, topics: [orders], members: 2, {same.format('classic')}}}\n"
+        # A member learns at its next heartbeat that it is fenced.
+        "    - {id: classic, config: {heartbeat.interval.ms: 200}, "
+        f"topics: [orders], {same.format('classic')}}}\n"
         f"    - {{id: consumer, topics: [orders], type: consumer, {same.format('consumer')}}}\n"
         "faults:\n"
         "  - {at: {message: 200}, fault: join, target: member 2 of consumer}\n"
+        "  - {at: {message: 200}, fault: join, target: member 2 of classic}\n"
         "  - {at: {message: 400}, fault: seek, target: members of billing, back: 20}\n"
         "  - {at: {message: 400}, fault: seek, target: member 1 of auto}\n"
     )

@@ -124,7 +124,7 @@ def test_unsupported_cluster_modes_are_rejected_before_start(
 def pair(
     distribution: Distribution, java: Java, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OwnCluster]:
-    """Two brokers and a controller, whose brokers are left as they were found."""
+    """Two brokers and a controller, left as they were found, but for the broker that the last test adds."""
     spec, folder = Cluster(brokers=2, controllers=1), tmp_path_factory.mktemp("pair")
     with Owner() as owner, OwnCluster(owner, spec, distribution, java, folder) as started:
         yield started

@@ -19,6 +19,7 @@ from kaput.analysis import job, run
 from kaput.analysis.pipeline import analyse
 from kaput.analysis.runs import clocks
 from kaput.analysis.runs.names import EVENTS
+from kaput.analysis.spark import in_process
 from kaput.analysis.spark.in_process import LocalRdd
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import RunFolder
@@ -71,9 +72,10 @@ def test_findings_are_the_same_through_files_even_if_tasks_are_repeated(tmp_path
 def test_processes_of_spark_return_what_tasks_have_freed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After every task, since they live on; the heap of a program that judges is left to it."""
+    """It is asked after every task, since they live on; the heap of a program that judges is left to it."""
     ended: list[None] = []
-    monkeypatch.setattr(job, "after_task", lambda: ended.append(None))
+    for module in (job, in_process):
+        monkeypatch.setattr(module, "after_task", lambda: ended.append(None))
     folder = RunFolder(planted(tmp_path / "run", 1_000, 0.001))
     analyse(check(folder), InProcess())
     assert not ended
