@@ -338,9 +338,9 @@ def test_loss_acknowledged_after_the_heal_counts_whatever_its_cause(tmp_path: Pa
     assert _false(Examiner(run), found) == set()
 
 
-def _deposed() -> History:
+def _deposed(epoch: int = 1) -> History:
     """Broker 1 acknowledges ten messages alone, of which broker 2 lacks four; broker 1 was seen to hold three
-    of these, and broker 3 one.
+    of these, and broker 3 one. `epoch`: that of broker 2; of several, the first one had no leader.
     """
     history = History(producers=[{"topic": "orders", "acks": "1"}]).led(1, 0, -1_000, [1, 2, 3])
     for seq in range(6):
@@ -357,9 +357,20 @@ def _deposed() -> History:
         }
         for broker in {6: (1, 3), 7: (1,), 8: (1,), 9: ()}[seq]:
             history.add("replica_log", broker=broker, leader_epoch=0, **held)
-    history.led(2, 1, 3_000, [2, 3]).fault(1, 1_000, 9_000)
-    history.acked(0, 10, 6, attempt_ns=at(3_100), done_ns=at(3_105), leader_epoch=1)
+    if epoch > 1:
+        history.led(-1, 1, 650, [1])
+    history.led(2, epoch, 3_000, [2, 3]).fault(1, 1_000, 9_000)
+    history.acked(0, 10, 6, attempt_ns=at(3_100), done_ns=at(3_105), leader_epoch=epoch)
     return history.read_to_end()
+
+
+def test_what_was_acknowledged_before_a_leader_was_elected_is_not_after_the_election(tmp_path: Path) -> None:
+    """The partition had none by then, and the broker that had led went on."""
+    run = _deposed(epoch=2).write(tmp_path / "run").path
+    found = findings_of(run)
+    (change,) = (row for row in found["leader_changes"] if row["lost"])
+    assert (change["deposed_acks"], change["deposed_acks_after_election"]) == (4, 0)
+    assert _false(Examiner(run), found) == set()
 
 
 def test_what_replicas_were_seen_to_hold(tmp_path: Path) -> None:

@@ -158,6 +158,11 @@ class LeaderHistory:
         leads = [change for change in self.changes.get(place, ()) if change.kind == "leader"]
         return bool(leads) and all(c.leader is not None and c.epoch is not None for c in leads)
 
+    def elected_ns(self, place: TopicPartition, epoch: int) -> int | None:
+        """When the first leader was elected from an epoch on; None if none is recorded."""
+        won = (one for one in self.changes.get(place, ()) if one.has_new_leader)
+        return min((one.at_ns for one in won if one.epoch is not None and one.epoch >= epoch), default=None)
+
     def had_one_leader(self, place: TopicPartition, until_ns: int) -> bool:
         """Whether only one epoch, the first, is recorded until then, by the cluster itself: what its leader
         acknowledged was there until then.

@@ -37,6 +37,7 @@ from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, GONE, HAS_OFFSET, LOST, MESSAGE, NAMED
 from kaput.analysis.runs.names import Names, topic_partition
 from kaput.analysis.runs.run import kept
+from kaput.analysis.views.known import Known
 from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
 from kaput.core import MS, clock
@@ -233,7 +234,7 @@ class Losses(Question):
             yield Cases("lost", lost)
             yield SumPart("losses", kinds(lost, self.healed))
             yield SumPart("loss_windows", windows_of(lost, places.log))
-        yield SumPart("deposed", deposed(places.explained_acks, self.healed))
+        yield SumPart("deposed", deposed(_since_elections(places.explained_acks, places.known), self.healed))
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
         """Losses by kind for the verdict; losses of each fault."""
@@ -288,6 +289,19 @@ def _end_of_fault(healed: Mapping[str, int | None]) -> pl.Expr:
     """When the fault of a row was healed; null if never."""
     ends: Mapping[Any, Any] = {fault: at_ns for fault, at_ns in healed.items() if at_ns is not None}
     return pl.col("fault").replace_strict(ends, default=None, return_dtype=pl.Int64)
+
+
+def _since_elections(rows: pl.DataFrame, known: Known) -> pl.DataFrame:
+    """With the time of the election in `later_ns`: an epoch without a leader has none until the next one."""
+    pairs = rows.select("place", "later_epoch").drop_nulls().unique()
+    found = [
+        (place, epoch, known.leader_history.elected_ns(known.names.located(place), epoch))
+        for place, epoch in pairs.iter_rows()
+    ]
+    schema = dict.fromkeys((*pairs.columns, "elected_ns"), pl.Int64)
+    elected = pl.DataFrame(found, schema=schema, orient="row")
+    both = rows.join(elected, on=pairs.columns, how="left", maintain_order="left")
+    return both.with_columns(later_ns=pl.coalesce("elected_ns", "later_ns")).drop("elected_ns")
 
 
 def deposed(rows: pl.DataFrame, healed: Mapping[str, int | None]) -> pl.DataFrame:
