@@ -51,11 +51,7 @@ class Causes:
                 return {False}
             return {self._owned(effect, scope, begin, until) for until in (end, min(end, effect.heal_began))}
         if effect.target == "cluster" or effect.target.startswith("topic "):
-            topic = effect.target.removeprefix("topic ")
-            if topic == "cluster":
-                mine = place is None or effect.is_in(place.cluster)
-            else:
-                mine = place is None or self._is_of(topic, place)
+            mine = place is None or self._is_there(effect, place)
             mine = mine and self._is_about_users(effect, scope, silence)
             lowers = place is not None and self._lowers(effect, place)
             return {effect.healed > effect.begin and mine} | ({False} if lowers else set())
@@ -122,6 +118,10 @@ class Causes:
                 continue
             if effect.target.startswith("mirror "):
                 hit = {effect.target.removeprefix("mirror ") in mirrors}
+            elif effect.target == "cluster" or effect.target.startswith("topic "):
+                users = self._is_there(effect, copy) and effect.healed > effect.begin
+                hit = {users and self._is_about_users(effect, scope._replace(place=copy), silence)}
+                hit |= {False} if self._lowers(effect, copy) else set()
             else:
                 hit = self._hit(effect, copy, own, scope.group)
             found = {one or other for one in found for other in hit | ({False} if several else set())}
@@ -168,8 +168,11 @@ class Causes:
                 return {True}
         return found
 
-    def _is_of(self, topic: str, place: Place) -> bool:
-        return self.tables.place_of(None, topic, place.partition) == place
+    def _is_there(self, effect: Effect, place: Place) -> bool:
+        """Whether an effect on a topic, or on a whole cluster, is one on that of a partition."""
+        if effect.target == "cluster":
+            return effect.is_in(place.cluster)
+        return self.tables.place_of(None, effect.target.removeprefix("topic "), place.partition) == place
 
     def _lowers(self, effect: Effect, place: Place) -> bool:
         """Whether it is a step that does not raise min.insync.replicas: it may have ended the silence."""

@@ -282,6 +282,9 @@ def test_fault_elsewhere_is_no_cause(tmp_path: Path) -> None:
         ("mirror dc1->dc2", [], "1-pause (mirror dc1->dc2) was in effect"),
         ("mirror dc2->dc1", [], None),
         ("broker 1001", [1001], "1-pause (broker 1001) was in effect; broker 1001 led dc2:dc1.orders/0"),
+        ("cluster", [], "1-quota (cluster) was in effect"),
+        ("topic dc2:dc1.orders", [], "1-deny (topic dc2:dc1.orders) was in effect"),
+        ("topic dc2:orders", [], None),
     ],
 )
 def test_copies_of_a_silent_partition_are_hit_where_the_group_reads_them(
@@ -304,7 +307,8 @@ def test_copies_of_a_silent_partition_are_hit_where_the_group_reads_them(
         history.handed(seq, 0, seq, 8_000 if 3_000 <= ms < 8_000 else ms + 50, **copy)
     history.led(1, 0, -100, [1], cluster="dc1").led(1001, 0, -100, [1001], **copy)
     history.event("assigned", -50, 0, **copy)
-    history.fault(0, 2_900, 7_900, target=target, fault="pause", id="1-pause", cluster="dc2")
+    fault = {"cluster": "quota", "topic": "deny"}.get(target.partition(" ")[0], "pause")
+    history.fault(0, 2_900, 7_900, target=target, fault=fault, id=f"1-{fault}", cluster="dc2")
     history.rows["faults"][0]["brokers"] = brokers
     (first,) = _scope(judged(history, tmp_path), "billing", partition=0)
     assert (first.topic, first.cause) == ("dc1:orders", cause)

@@ -359,6 +359,11 @@ class RunEvents:
         if late and not self._unmet_since(fault, silence, group, all_ns if over else fault.effective_ns or 0):
             return None
         since, until = max(fault.effective_ns or 0, from_ns), min(fault.until_ns, to_ns)
+        # Of what came late, or was over, it is not known: no condition is about copies.
+        copies: dict[TopicPartition, frozenset[str]] = {}
+        if place is not None and group is not None and self._run.mirrors and not late:
+            copies = self._run.copies(place, group, since, until)
+        each = [] if place is None else [place, *copies]
         if self._held_open(fault, silence, group, (since, until)):
             known = True
         elif fault.hit.members_of is not None:
@@ -370,21 +375,13 @@ class RunEvents:
         elif fault.hit.producer is not None:
             known = group is None and self._waited(fault.hit.producer, place, since, until)
         elif fault.hit.hits in (TOPIC, CLUSTER):
-            mine = place is None or (self._is_about(fault, place) and not self._only_eases(fault, place))
-            members = self._owners(since, until, place, group) if place and group else set[str]()
-            mine = mine and self._run.may_concern_users(fault, place, group, members)
+            mine = any(self._is_about(fault, one, group, (since, until)) for one in each or [None])
             known = mine and fault.until_ns > (fault.effective_ns or 0)
+        elif fault.hit.hits == MIRROR:
+            known = any(fault.hit.name in mirrors for mirrors in copies.values())
         else:
-            # Of what came late, or was over, it is not known: no condition is about copies.
-            copies: dict[TopicPartition, frozenset[str]] = {}
-            if place is not None and group is not None and self._run.mirrors and not late:
-                copies = self._run.copies(place, group, since, until)
-            if fault.hit.hits == MIRROR:
-                known = any(fault.hit.name in mirrors for mirrors in copies.values())
-            else:
-                each = [] if place is None else [place, *copies]
-                hows = (needed(self._run, fault, one, (since, to_ns, ended), group) for one in each)
-                return next((how for how in hows if how is not None), None)
+            hows = (needed(self._run, fault, one, (since, to_ns, ended), group) for one in each)
+            return next((how for how in hows if how is not None), None)
         return "" if known else None
 
     def _deleted(self, fault: FaultRow, place: TopicPartition, at_ns: int) -> bool:
@@ -396,10 +393,18 @@ class RunEvents:
         again = any(fault.effective_ns < change_ns <= at_ns for change_ns in later)
         return place.topic == self._run.given.full_name(hit) and not again
 
-    def _is_about(self, fault: FaultRow, place: TopicPartition) -> bool:
-        """Whether a fault on a topic or a whole cluster is one on that of the partition."""
-        topic = fault.hit.whole_topic
-        return may_concern(fault, place) if topic is None else place.topic == self._run.given.full_name(topic)
+    def _is_about(
+        self, fault: FaultRow, place: TopicPartition | None, group: str | None, within: tuple[int, int]
+    ) -> bool:
+        """Whether a fault on a topic or a cluster is one on that of the partition, and on who waited."""
+        if place is None:
+            return self._run.may_concern_users(fault, place, group, ())
+        topic, members = fault.hit.whole_topic, self._owners(*within, place, group) if group else ()
+        there = (
+            may_concern(fault, place) if topic is None else place.topic == self._run.given.full_name(topic)
+        )
+        mine = there and not self._only_eases(fault, place)
+        return mine and self._run.may_concern_users(fault, place, group, members)
 
     def _only_eases(self, fault: FaultRow, place: TopicPartition) -> bool:
         """Whether all that a step changes is min.insync.replicas, and not upward: it holds up nothing."""
