@@ -375,7 +375,7 @@ class RunEvents:
         elif fault.hit.producer is not None:
             known = group is None and self._waited(fault.hit.producer, place, since, until)
         elif fault.hit.hits in (TOPIC, CLUSTER):
-            mine = any(self._is_about(fault, one, group, (since, until)) for one in each or [None])
+            mine = any(self._is_about(fault, one, group, (since, until)) for one in (place, *copies))
             known = mine and fault.until_ns > (fault.effective_ns or 0)
         elif fault.hit.hits == MIRROR:
             known = any(fault.hit.name in mirrors for mirrors in copies.values())
