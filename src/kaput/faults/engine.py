@@ -217,7 +217,7 @@ class FaultEngine:
     def _report(self, life: Life, event: str, at_ns: int | None) -> None:
         """Reports an effect or a heal to steps that may wait for it."""
         if at_ns is not None:
-            life.has_acted = True
+            life.has_acted |= event == "effect"
             self._on_event(Occurrence(event, (life.step.id,), "", at_ns, now_ns()))
 
     def _record(
