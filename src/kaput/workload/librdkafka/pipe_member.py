@@ -28,12 +28,7 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.schemas import SEEK
 from kaput.workload.client_spec import PipeMemberSpec, ProducerSpec, run_client
 from kaput.workload.counters import Counters
-from kaput.workload.librdkafka.client_setup import (
-    CODES,
-    committed_offsets,
-    is_fatal,
-    tune_garbage_collection,
-)
+from kaput.workload.librdkafka.client_setup import committed_offsets, tune_garbage_collection
 from kaput.workload.librdkafka.member import GroupMember
 from kaput.workload.librdkafka.member_process import run_member
 from kaput.workload.librdkafka.producer import Sender, connect_or_exit
@@ -165,8 +160,8 @@ class PipeMember(GroupMember):
             try:
                 return committed_offsets(self.client, owned, CALL_S)
             except KafkaException as error:
-                final = is_fatal(error.args[0]) or error.args[0].code() in CODES
-                if final or time.monotonic() > limit:
+                self._stop_at(error.args[0])
+                if time.monotonic() > limit:
                     raise
             self.outputs.serve_for(0.1)
         return []
