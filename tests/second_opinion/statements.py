@@ -33,7 +33,7 @@ _EARLIER = re.compile(r" \([\d,.]+ s before\)| ?, seen up to [\d,]+ ms later")
 
 _CAUSE = re.compile(
     r"(?P<id>\S+) \((?P<target>.*?)\) (?P<when>took effect .*? it began|had been in effect"
-    r"|was injected before it began, and proven [\d,.]+ s after"
+    r"|was injected before it began, and proven [\d,.]+ s after that"
     r"|was in effect(?: until [\d,.]+ s before its end)?)(?P<how>[;,].*)?"
 )
 _HIT = re.compile(
@@ -50,7 +50,7 @@ def _when(effect: Effect, silence: Row) -> set[str]:
     if late >= SECOND:
         length = f"{late / SECOND:,.1f} s after"
         if effect.asked <= begin:
-            return {f"was injected before it began, and proven {length}"}
+            return {f"was injected before it began, and proven {length} that"}
         return {f"took effect {length} it began"}
     if effect.healed == effect.begin:
         apart = abs(late)

@@ -184,7 +184,7 @@ def test_fault_that_takes_effect_during_its_injection_is_not_dated_by_its_proof(
     """The disk was full at some time between the two."""
     history = _history({0: 9_000, 1: 9_000}).fault(1, 2_000, 8_900, fault="disk-full", effective_ns=at(5_000))
     (first,) = _scope(judged(history, tmp_path), partition=0)
-    when = "was injected before it began, and proven 2.0 s after; broker 1 led orders/0"
+    when = "was injected before it began, and proven 2.0 s after that; broker 1 led orders/0"
     assert first.cause == f"1-kill (broker 1) {when}"
 
 

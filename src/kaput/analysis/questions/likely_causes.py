@@ -33,8 +33,8 @@ from kaput.scenario.vocabulary import NOOP
 _BROKER_KINDS = ("fenced", "unfenced", "started", "stopped")
 _MAX_EVENTS = 20  # of one standstill
 _MAX_NAMED = 3  # partitions of one change
-# Conditions that no fault on a broker is behind.
 _SLOWS_CLIENTS = "quota"  # no condition is unmet by it
+# Conditions that no fault on a broker is behind.
 _OWN = ("client", "reread", "transaction", "unknown")
 _MEMBER = re.compile(r"member-\d+(\.\d+)?")
 _MOVES_PRODUCERS, _MOVES_GROUPS = ("fence", "move-producers", "fail-back"), ("move-groups", "fail-back")
@@ -208,16 +208,20 @@ def _too_small_without(
         return False
     until_ns = min(to_ns, fault.until_ns)
     moments = {at_ns, until_ns, *minimum.moments(), *(one.at_ns for one in changes)}
-    state, number = PartitionState(), 0
+    state, number, waits = PartitionState(), 0, list[Wait]()
     for from_ns, end_ns in pairwise(sorted(at for at in moments if at_ns <= at <= until_ns)):
         upto = bisect_right(changes, from_ns, key=lambda one: one.at_ns)
         state, number = state_after(changes[number:upto], state), upto
         leader, _, isr, *_ = state
-        if not isr or broker in isr or leader is None or len(isr) >= minimum.at(leader, from_ns)[0]:
+        if not isr or broker in isr or leader is None or leader < 0:
             continue
-        waits = run.story(place, at_ns, to_ns, group, None).waits if ended and leader >= 0 else ()
+        if len(isr) >= minimum.at(leader, from_ns)[0]:
+            continue
+        if not ended:
+            return True
+        waits = waits or run.story(place, at_ns, to_ns, group, None).waits
         unmet = (one for one in waits if one.condition not in _OWN)
-        if leader >= 0 and (not ended or any(one.from_ns < end_ns and one.to_ns > from_ns for one in unmet)):
+        if any(one.from_ns < end_ns and one.to_ns > from_ns for one in unmet):
             return True
     return False
 
@@ -523,7 +527,7 @@ def _when(fault: FaultRow, from_ns: int, to_ns: int) -> str:
     if late_ns >= SHORTEST_NS:
         length = f"{late_ns / SECOND:,.1f} s after"
         if fault.injected_ns <= from_ns:  # when between the two it took effect is not known
-            return f"was injected before it began, and proven {length}"
+            return f"was injected before it began, and proven {length} that"
         return f"took effect {length} it began"
     if fault.healed_ns == fault.effective_ns:
         apart = duration(abs(late_ns) / SECOND)

@@ -44,7 +44,7 @@ from kaput.verdict.rules import VerdictRule
 
 AFTER_END = "after-end"
 UNREAD = "unread"  # the target was not read to its end: not a cause, since the copy may be there
-DELETED, RECREATED = "deleted", "recreated"
+DELETED, RECREATED, MAYBE_REMOVED = "deleted", "recreated", "maybe-removed"
 RULINGS: Mapping[str, Ruling] = {
     DELETED: permitted(
         "{they are|it is} deleted in the source, and nothing shows that the mirror had copied {them|it} "
@@ -59,7 +59,7 @@ RULINGS: Mapping[str, Ruling] = {
     "unexplained": violation("the mirror had copied what follows {them|it} in {their|its} partition"),
     "stopped": permitted("a stopped asynchronous mirror promises nothing about the rest"),
     "fault": permitted("an asynchronous mirror makes no promise about what a fault kept it from copying"),
-    "maybe-removed": unclear(
+    MAYBE_REMOVED: unclear(
         "{their|its} topic in the target removes records by itself, and may have removed {them|it}"
     ),
     "behind": unclear("the mirror was still running, and had not got that far"),
@@ -113,7 +113,7 @@ class Unmirrored(Question):
         if not ran:
             return
         every, missing = pl.concat(ran), pl.col("fate").is_in(CAUSES)
-        removing = (missing & _removes(pl.col("copy_place"), messages.known)).fill_null(False)
+        removing = (missing & removes(pl.col("copy_place"), messages.known)).fill_null(False)
         yield To("missing_copies", _missing(every.filter(removing), messages))
         every = every.filter(~removing)
         times = {"first_ns": "done_ns_first", "last_ns": "done_ns_last"}
@@ -197,7 +197,7 @@ def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> p
     return found.drop("drained", "begin", "old_end", "old")
 
 
-def _removes(place: pl.Expr, known: Known) -> pl.Expr:
+def removes(place: pl.Expr, known: Known) -> pl.Expr:
     """Whether the log of a place in a target may have lost records by its settings."""
     return (place // SHIFT).is_in(list(known.removing.compacted)) | place.is_in(_trimmed(known))
 
@@ -245,9 +245,7 @@ def with_removed(missing: pl.DataFrame, places: Places) -> pl.DataFrame:
     removed = (superseded & (enough | pl.col("handed"))) | (trimmed & pl.col("handed"))
     compactable = compacted & (unknown | later) & (gaps > 0)
     doubted = pl.col("fate").is_in(["unexplained", "behind"]) & (trimmed | compactable)
-    fate = (
-        pl.when(removed).then(pl.lit(REMOVED)).when(doubted).then(pl.lit("maybe-removed")).otherwise("fate")
-    )
+    fate = pl.when(removed).then(pl.lit(REMOVED)).when(doubted).then(pl.lit(MAYBE_REMOVED)).otherwise("fate")
     return rows.with_columns(fate=fate)
 
 

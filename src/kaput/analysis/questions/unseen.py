@@ -17,7 +17,7 @@ import polars as pl
 from kaput.analysis.engine.question import Cases, Find, Question, Reported, SumPart, To, anomaly, at, message
 from kaput.analysis.engine.sums import Sum
 from kaput.analysis.facts.mirrors import Translated
-from kaput.analysis.questions.mirrors import RULINGS, UNREAD, fates
+from kaput.analysis.questions.mirrors import MAYBE_REMOVED, RULINGS, UNREAD, fates, removes
 from kaput.analysis.run import Run
 from kaput.analysis.runs.columns import ACKED, MESSAGE, RECORD
 from kaput.analysis.runs.cutting import MESSAGES, PLACES, beyond, each, overlay, single
@@ -160,12 +160,14 @@ def _first_moves(by_move: Iterable[pl.DataFrame]) -> pl.DataFrame:
 
 _NEVER_HAD_TEXT = "the cluster that the group came back from never had them"
 _UNREAD = unclear("the cluster that the group came back from was not read to its end")
+_LEFT_OUT = ("unexplained", "stopped", "fault", "behind")  # by the mirror, if its target never had them
 _COST_TYPES = {**dict.fromkeys(("group", *MESSAGE, "n"), pl.Int64), "fate": pl.String}
 
 
 def costs(messages: Messages, skipped: pl.DataFrame) -> pl.DataFrame:
     """Of `skipped` (`never_given`), the messages that were unmirrored, and why: _COST_TYPES. What was
-    attempted after producers had returned is new, and no cost.
+    attempted after producers had returned is new, and no cost. A cluster whose log removes records by itself
+    may have had them.
     """
     known = messages.known
     by_mirror = [pl.DataFrame(schema=_COST_TYPES)]
@@ -176,6 +178,8 @@ def costs(messages: Messages, skipped: pl.DataFrame) -> pl.DataFrame:
         if back.is_empty():
             continue
         why = fates(messages, mirror, pl.col("stored") > 0).filter(pl.col("fate").is_in([*RULINGS, UNREAD]))
+        maybe = removes(pl.col("copy_place"), known) & pl.col("fate").is_in(_LEFT_OUT)
+        why = why.with_columns(fate=pl.when(maybe).then(pl.lit(MAYBE_REMOVED)).otherwise("fate"))
         until_ns = max(known.returned[number] for number in numbers)
         why = _attempted_by(until_ns, why, messages)
         parts, why = overlay([back, why.select(*MESSAGE, "n", "fate")], MESSAGES)

@@ -25,6 +25,7 @@ from kaput.report.document import (
 )
 from kaput.report.sections import JudgedRun
 from kaput.report.sections.clients import refusals
+from kaput.scenario.vocabulary import NOOP
 
 _ROWS = 12
 _MOST_EVENTS = 8  # shown for one standstill
@@ -73,7 +74,8 @@ def load_warning(findings: Findings) -> Iterator[str]:
     """A sentence if less than 90 % of the load was sent or acknowledged before the first fault (or in all),
     and not only a few messages are missing; else, if it slumped for longer than it was silent.
     """
-    before = " before the first fault" if any(fault.effective_ns for fault in findings.faults) else ""
+    hit = any(fault.effective_ns and fault.fault != NOOP for fault in findings.faults)
+    before = " before the first fault" if hit else ""
     nothing = not findings.totals.acked
     for claim in findings.claims:
         if claim.kind == "load":
@@ -233,11 +235,11 @@ def waited(
     healed = _healed(waits)
     named = named or (after is not None and bool(healed) and set(healed) != {after})
     parts: list[str] = []
-    told: set[str] = set()
+    shown: set[str] = set()
     for condition, length, same in reversed(noticeable(waits)):
         words = _until_healed(same, named) if condition == "heal" else _CONDITIONS[condition]
-        records = [each.record for each in same if condition in _RECORDS and each.record not in ("", *told)]
-        told.update(records)
+        records = [each.record for each in same if condition in _RECORDS and each.record not in ("", *shown)]
+        shown.update(records)
         record = f" ({'; '.join(dict.fromkeys(records))})" if records else ""
         parts.insert(0, f"{length} {words}{record}")
     # A broker is fenced some time after it ended, whenever another one is back.

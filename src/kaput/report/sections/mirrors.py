@@ -54,8 +54,8 @@ def _sentences(one: MirrorFindings) -> list[str]:
         )
     if one.removed:
         found.append(
-            f"{one.target} has no copy of {plural(one.removed, 'message')}, as configured: its topic is "
-            "compacted or has a retention"
+            f"{one.target} has no copy of {plural(one.removed, 'message')} any more: its log begins "
+            "later, or a later message of the same key is there"
         )
     if one.restarts:
         found.append(f"{one.mirror} was restarted {plural(one.restarts, 'time')}")
