@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +13,7 @@ import pytest
 from fakes.histories import History, write_table
 from kaput.errors import EvidenceError
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.parquet import footer_of
+from kaput.evidence.parquet import Absence, absences, footer_of
 from kaput.evidence.reading import check
 
 
@@ -242,3 +243,21 @@ def test_several_files_of_a_table(tmp_path: Path) -> None:
     evidence = check(folder)
     assert (evidence.tables["sends"].rows, len(evidence.tables["sends"].files)) == (3, 3)
     assert evidence.words["sends", "outcome"] == {"acked", "unknown"}
+
+
+@pytest.mark.parametrize(("taken_in", "unfenced"), [(7, None), (9, 8), (None, 8)])
+def test_broker_that_an_isr_took_in_had_registered_before_it_was_seen_unfenced(
+    taken_in: int | None, unfenced: int | None
+) -> None:
+    """Where changes are polled, that event may come late: it does not tell from when on the broker served."""
+    events: list[dict[str, Any]] = [
+        {"kind": "leader", "at_ns": 1, "topic": "orders", "partition": 0, "broker": None, "isr": [1, 2]},
+        {"kind": "stopped", "at_ns": 3, "broker": 2},
+        {"kind": "isr", "at_ns": 4, "topic": "orders", "partition": 0, "broker": None, "isr": [1]},
+        {"kind": "started", "at_ns": 6, "broker": 2},
+        {"kind": "unfenced", "at_ns": 8, "broker": 2},
+    ]
+    if taken_in is not None:
+        again = {"kind": "isr", "topic": "orders", "partition": 0, "broker": None, "isr": [1, 2]}
+        events.append({"at_ns": taken_in, **again})
+    assert absences(events) == {(None, 2): [Absence(3, 6, unfenced)]}
