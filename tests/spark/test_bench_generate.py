@@ -40,16 +40,16 @@ def _make(path: Path, shape: Shape, rate: float) -> dict[str, Any]:
 
 def test_spark_finds_generated_anomalies_exactly(tmp_path: Path, spark: SparkContext) -> None:
     """Of every kind, in several tasks."""
-    _are_found(*CASES[SLABS], tmp_path, spark)
+    _assert_found(*CASES[SLABS], tmp_path, spark)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case != SLABS])
-def test_generated_anomalies_are_found_exactly(case: str, tmp_path: Path) -> None:
+def test_generated_anomalies_assert_found_exactly(case: str, tmp_path: Path) -> None:
     """Fates, anomalies and verdict, in the run and in each group."""
-    _are_found(*CASES[case], tmp_path, InProcess())
+    _assert_found(*CASES[case], tmp_path, InProcess())
 
 
-def _are_found(shape: Shape, rate: float, tmp_path: Path, spark: Any) -> None:
+def _assert_found(shape: Shape, rate: float, tmp_path: Path, spark: Any) -> None:
     expected = _make(tmp_path, shape, rate)
     planted = [count for name, count in expected["anomalies"].items() if name not in NOT_PLANTED]
     assert all(planted) or not shape.groups
