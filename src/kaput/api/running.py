@@ -72,7 +72,7 @@ def run(
     with _environment_restored(), interrupts(), Scratch() as scratch:
         reap_orphans()
         jars = _jars(java, kafka_home, note) if existing is None else None
-        check_settings(resolved, java, jars, allow_unknown=allow_unknown)
+        check_settings([resolved], java, jars, allow_unknown=allow_unknown)
         if existing is None:
             for warning in check_memory([(name, resolved)]):
                 note(warning)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -115,14 +114,12 @@ def _table(folder: RunFolder, name: str, out: Path | None) -> None:
 @contextmanager
 def _replacing(path: Path) -> Iterator[TextIO]:
     """A file that is renamed to its final name when complete. Raises UsageError if it cannot be created."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        file = temporary.open("w", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be created ({error.strerror})") from None
-    try:
+    from kaput.evidence.folder import replacing
+
+    with replacing(path) as temporary:
+        try:
+            file = temporary.open("w", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be created ({error.strerror})") from None
         with file:
             yield file
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

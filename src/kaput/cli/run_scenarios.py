@@ -196,13 +196,13 @@ def prepare(
     from kaput.cli.jars import distribution_for, more_for
     from kaput.cluster.network.reexec import inside
     from kaput.runner.machine import check_memory
-    from kaput.runner.setting_check import check_all_settings
+    from kaput.runner.setting_check import check_settings
 
     scenarios = [scenario for _, scenario in named]
     _fetch_others(scenarios, java)
     _install_clients(named)
     jars = (lambda version: distribution_for(version, java, kafka_home)) if own else None
-    check_all_settings(scenarios, java, jars, allow_unknown=allow_unknown, with_mirrors=more_for)
+    check_settings(scenarios, java, jars, allow_unknown=allow_unknown, with_mirrors=more_for)
     if own:
         warnings = check_memory(named)
         for warning in () if inside() else warnings:  # before the restart they were given

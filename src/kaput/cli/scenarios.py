@@ -11,7 +11,7 @@ from typer import Argument, Option
 from kaput.cli import completion
 from kaput.cli.options import AllowUnknown, Json
 from kaput.cli.run import Overrides
-from kaput.cli.verbs import Verb, group, note
+from kaput.cli.verbs import Verb, group, note, print_json
 from kaput.core import plural
 from kaput.errors import UsageError
 
@@ -45,7 +45,7 @@ def list_command(
         raise UsageError("\n".join(mistakes))
     builtins = {name: load_builtin(name) for name in names}
     if json:
-        _print_json([_summary(name, scenario) for name, scenario in builtins.items()])
+        print_json([_summary(name, scenario) for name, scenario in builtins.items()], indent=2)
     elif sys.stdout.isatty():
         _print_table(builtins)
     else:
@@ -73,7 +73,7 @@ def show_command(
 
     found = load_builtin(scenario)
     if json:
-        _print_json(found.dump())
+        print_json(found.dump(), indent=2)
     else:
         sys.stdout.write(builtin_text(scenario))
 
@@ -109,7 +109,7 @@ def check_command(
     _check_settings(chosen, allow_unknown)
     _note_memory(chosen)
     if json:
-        _print_json([_summary(name, scenario) for name, scenario in chosen.items()])
+        print_json([_summary(name, scenario) for name, scenario in chosen.items()], indent=2)
     else:
         for name, scenario in chosen.items():
             sys.stdout.write(f"{name}: valid; {_contents(scenario)}\n")
@@ -205,14 +205,10 @@ def from_command(
     of_plugins = [line for line in found if line.endswith(PLUGINS)]
     unknown = None if isinstance(checked, str) else [line.removesuffix(f" {PLUGINS}") for line in of_plugins]
     refused = [line for line in found if line not in of_plugins]
-    count = len(data["cluster"].get("config", {}))
-    # With a name that is nearly one of Kafka's, it is a broker's file all the same.
-    others = [one for one in found if " no broker setting of Kafka" in one and "did you mean" not in one]
-    if len(others) == count > 0 and not any(line.endswith(OURS) for line in replaced):
-        other = ", nor is any other one of the file" if count > 1 else ""
-        raise UsageError(f"{others[0].partition(';')[0]}{other}")
+    if not isinstance(checked, str) and not any(line.endswith(OURS) for line in replaced):
+        _refuse_others(scenario)
     if json:
-        _print_json({"scenario": data, "replaced": replaced, "unknown": unknown, "refused": refused})
+        print_json({"scenario": data, "replaced": replaced, "unknown": unknown, "refused": refused}, indent=2)
         return
     lines = [f"Made from {file} by kaput scenarios from, like {like}."]
     lines += _listed("Not taken over:", replaced)
@@ -222,6 +218,22 @@ def from_command(
     lines += _listed("What a run refuses:", refused)
     sys.stdout.write("".join(f"# {line}\n" for line in lines))
     sys.stdout.write(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100))
+
+
+def _refuse_others(scenario: Scenario) -> None:
+    """Raises UsageError for another program's file: none of its settings is, or is nearly, a broker's."""
+    from kaput.cluster.distribution import cached
+    from kaput.cluster.setting_names import foreign_names
+    from kaput.java import find_java
+    from kaput.scenario.mistakes import Mistake
+    from kaput.scenario.origin import origin_of
+
+    config, jars = scenario.cluster.config, cached(scenario.cluster.kafka)
+    foreign = [] if jars is None else foreign_names(config, jars, find_java())
+    if foreign and len(foreign) == len(config):
+        other = ", nor is any other one of the file" if len(config) > 1 else ""
+        text = f"no broker setting of Kafka {scenario.cluster.kafka}{other}"
+        raise UsageError(origin_of(scenario).placed(Mistake(("cluster", "config", foreign[0]), text))[1])
 
 
 def _listed(title: str, lines: list[str]) -> list[str]:
@@ -238,7 +250,7 @@ def schema_command() -> None:
     """
     from kaput.scenario.schema import json_schema
 
-    _print_json(json_schema())
+    print_json(json_schema(), indent=2)
 
 
 def _summary(name: str, scenario: Scenario) -> dict[str, object]:
@@ -256,12 +268,6 @@ def _summary(name: str, scenario: Scenario) -> dict[str, object]:
         "faults": document["faults"],
         "expect": document["expect"],
     }
-
-
-def _print_json(document: object) -> None:
-    import json
-
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
 def _print_table(found: dict[str, Scenario]) -> None:

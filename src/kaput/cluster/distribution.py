@@ -20,6 +20,7 @@ from kaput.cache import cache_dir, exclusive
 from kaput.cluster.ivy import TOTAL_TIMEOUT_S, fetch
 from kaput.cluster.lock import LockedJar, create_lock, find_lock, ivy_fetch, read_lock, sha256_of
 from kaput.errors import DistributionError, UsageError
+from kaput.evidence.folder import replace_text
 from kaput.java import Java
 
 Progress = Callable[[int, int], None]  # (files present, files in total)
@@ -212,9 +213,7 @@ def _verify(locked: list[LockedJar], root: Path, stamp: Path) -> None:
         if known.get(str(jar.relative)) != now[str(jar.relative)]:
             _check_hash(jar, root / jar.relative, f"{root / jar.relative} (delete it to fetch it again)")
     if now != known:
-        temporary = stamp.with_name(f"{stamp.name}.{os.getpid()}")
-        temporary.write_text(json.dumps(now))
-        temporary.replace(stamp)
+        replace_text(stamp, json.dumps(now))
 
 
 def _read_stamp(stamp: Path) -> dict[str, list[int]]:

@@ -14,6 +14,7 @@ from kaput.cache import cache_dir
 from kaput.cluster.ivy import fetch
 from kaput.core import NEWEST_KAFKA, OLDEST_KAFKA
 from kaput.errors import DistributionError, UsageError
+from kaput.evidence.folder import replace_text
 from kaput.java import Java
 from kaput.scenario.cluster import release_of
 
@@ -109,9 +110,7 @@ def create_lock(version: str, of: str, get: Fetch) -> Path:
                 (root / jar.relative).parent.mkdir(exist_ok=True)
                 shutil.move(staging / jar.relative, root / jar.relative)
     path = own_locks() / f"{of}-{version}.lock"
-    temporary = path.with_name(f".{path.name}")
-    temporary.write_text(lock_text(f"{of}-{version}", entries, "on first use"))
-    temporary.replace(path)
+    replace_text(path, lock_text(f"{of}-{version}", entries, "on first use"))
     return path
 
 

@@ -11,8 +11,7 @@ import hashlib
 import json
 import re
 import subprocess
-import uuid
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from kaput.cluster.cds import find_archive
 from kaput.cluster.distribution import Distribution, cached, java_command
 from kaput.core import NEWEST_KAFKA, setting_text
 from kaput.errors import DistributionError
+from kaput.evidence.folder import replace_text
 from kaput.java import Java
 from kaput.scenario.block import Found
 from kaput.scenario.model import Config
@@ -212,24 +212,43 @@ def _after(name: str, prefixes: Iterable[str]) -> tuple[str, str]:
     return found, name.removeprefix(found)
 
 
+def foreign_names(config: Config, distribution: Distribution, java: Java) -> list[str]:
+    """The names that are no setting of brokers of any version, nor nearly one. Raises DistributionError."""
+    names = _readable("broker", setting_names(distribution, java))
+    return [
+        name
+        for name in config
+        if not (name in names or name.startswith(_FREE) or _version_with(name, "broker", distribution, java))
+        and not _alike(name, names, _kinds_of(name, distribution, java))
+    ]
+
+
 def _unknown(name: str, kind: str, names: Set[str], distribution: Distribution, java: Java) -> str:
     """A sentence about a name that is none of the names of this kind."""
     version, word = distribution.version, "broker" if kind == DYNAMIC else kind
-    newest = cached(NEWEST_KAFKA)
-    others: dict[str, Set[str]] = {}
-    if distribution.major > int(_LAST_3[0]):
-        others[_LAST_3] = _ONLY_3.get(word, set())
-    if newest is not None and version != NEWEST_KAFKA:
-        others[NEWEST_KAFKA] = setting_names(newest, java).get(word, frozenset())
-    for other, known in others.items():
-        if name in known:
-            return f"Kafka {version} does not know this {word} setting of Kafka {other}; leave it out"
-    of_others = [each for each, known in setting_names(distribution, java).items() if name in known]
-    # log.retention.ms of a broker is retention.ms of a topic.
-    same = [each for each in names if name in (each.removeprefix("log."), f"log.{each}")] if of_others else []
-    near = same or nearest(name, names, cutoff=_NEAR)
+    if other := _version_with(name, word, distribution, java):
+        return f"Kafka {version} does not know this {word} setting of Kafka {other}; leave it out"
+    of_others = _kinds_of(name, distribution, java)
     more = f" (it is one of a {of_others[0]})" if of_others else f" {PLUGINS}"
-    return f"{unknown_setting(f'{word} setting of Kafka {version}', near)}{more}"
+    return f"{unknown_setting(f'{word} setting of Kafka {version}', _alike(name, names, of_others))}{more}"
+
+
+def _version_with(name: str, kind: str, distribution: Distribution, java: Java) -> str | None:
+    """Another version of Kafka that has this setting, if one is known here."""
+    if distribution.major > int(_LAST_3[0]) and name in _ONLY_3.get(kind, ()):
+        return _LAST_3
+    newest = cached(NEWEST_KAFKA) if distribution.version != NEWEST_KAFKA else None
+    return NEWEST_KAFKA if newest and name in setting_names(newest, java).get(kind, ()) else None
+
+
+def _kinds_of(name: str, distribution: Distribution, java: Java) -> list[str]:
+    return [kind for kind, known in setting_names(distribution, java).items() if name in known]
+
+
+def _alike(name: str, names: Set[str], of_others: Sequence[str]) -> list[str]:
+    """Those that may be meant: log.retention.ms of a broker is retention.ms of a topic."""
+    same = [each for each in names if name in (each.removeprefix("log."), f"log.{each}")] if of_others else []
+    return same or nearest(name, names, cutoff=_NEAR)
 
 
 def unknown_setting(what: str, near: list[str]) -> str:
@@ -298,11 +317,6 @@ def _judged(values: list[_Value], distribution: Distribution, java: Java) -> dic
 
 
 def _keep(path: Path, answers: object) -> None:
-    """Another thread, or kaput, may keep its own at the same time; without a cache each is asked anew."""
-    part = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    """Without a cache each is asked anew."""
     with suppress(OSError):
-        try:
-            part.write_text(json.dumps(answers))
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        replace_text(path, json.dumps(answers))

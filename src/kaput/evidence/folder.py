@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
@@ -208,17 +210,22 @@ def create_directory(path: Path) -> None:
         raise UsageError(f"{path}: this user may not write there")
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Writes a file atomically (temporary file, then rename). Raises OSError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file next to it, which replaces it at the end of the block, unless that fails. Raises OSError."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        yield temporary
         temporary.replace(path)
-    except (OSError, ValueError):
-        # ValueError: text that cannot be encoded as UTF-8.
+    finally:
         with suppress(OSError):
             temporary.unlink()
-        raise
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Writes a file atomically. Raises OSError."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def not_a_run(path: Path) -> str:

@@ -8,7 +8,6 @@ writers (reading.py).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import nullcontext
 from itertools import chain
@@ -20,7 +19,7 @@ import pyarrow.parquet as pq
 
 from kaput.errors import EvidenceError
 from kaput.evidence.attempts import SUFFIX, Attempts, read_attempts
-from kaput.evidence.folder import RunFolder
+from kaput.evidence.folder import RunFolder, replacing
 from kaput.evidence.recorder import Recorder, Values, whole_column
 from kaput.evidence.recording import RecordingLock, hold_alone
 from kaput.evidence.schemas import CLUSTER, TABLES, EvidenceTable
@@ -132,14 +131,9 @@ def _last_row_of_each_fault(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 
 
 def _write_parquet(table: EvidenceTable, batches: Iterator[pa.RecordBatch], path: Path) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with parquet_writer(table, temporary) as writer:
-            for rows in _row_groups(batches):
-                writer.write_table(_conform(table, rows), row_group_size=ROW_GROUP_ROWS)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(path) as temporary, parquet_writer(table, temporary) as writer:
+        for rows in _row_groups(batches):
+            writer.write_table(_conform(table, rows), row_group_size=ROW_GROUP_ROWS)
 
 
 def parquet_writer(table: EvidenceTable, path: Path) -> pq.ParquetWriter:

@@ -11,6 +11,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
@@ -47,35 +49,6 @@ WithMirrors = Callable[[Distribution, str, Java], Distribution]
 
 
 def check_settings(
-    scenario: Scenario,
-    java: Java,
-    distribution_of: DistributionOf | None,
-    *,
-    allow_unknown: bool = False,
-    with_mirrors: WithMirrors | None = with_additional_jars,
-) -> None:
-    """Raises UsageError with a line for each setting that its reader does not know or whose value it refuses,
-    and DistributionError. `distribution_of`: the jars of a version that the scenario's clusters or Java
-    clients have; None: only what librdkafka reads is checked (an existing cluster answers for itself).
-    `allow_unknown`: whether Kafka's brokers and Java clients may get names that they do not know;
-    `with_mirrors` adds MirrorMaker's jars; None: its settings are not checked.
-    """
-    if distribution_of is not None:
-        _judge_at_once([scenario], java, distribution_of)
-    found = _of_clients(scenario, java, distribution_of, allow_unknown)
-    mistakes = [Mistake(path, text) for path, text in found]
-    if distribution_of is not None:
-        of_clusters = _of_clusters(scenario, java, distribution_of, allow_unknown)
-        mistakes = [*(Mistake(path, text) for path, text in of_clusters), *mistakes]
-        if with_mirrors is not None:
-            of_mirrors = _of_mirrors(scenario, java, distribution_of, with_mirrors, allow_unknown)
-            mistakes += [Mistake(path, text) for path, text in of_mirrors]
-    if mistakes:
-        placed = [origin_of(scenario).placed(mistake) for mistake in mistakes]
-        raise UsageError("\n".join(text for _, text in sorted(placed, key=lambda each: each[0])))
-
-
-def check_all_settings(
     scenarios: Sequence[Scenario],
     java: Java,
     distribution_of: DistributionOf | None,
@@ -83,18 +56,16 @@ def check_all_settings(
     allow_unknown: bool = False,
     with_mirrors: WithMirrors | None = with_additional_jars,
 ) -> None:
-    """`check_settings` of each: one UsageError with the lines of all of them."""
+    """Raises UsageError with a line for each setting that its reader does not know or whose value it refuses,
+    and DistributionError. `distribution_of`: the jars of a version that the scenarios' clusters or Java
+    clients have; None: only what librdkafka reads is checked (an existing cluster answers for itself).
+    `allow_unknown`: whether Kafka's brokers and Java clients may get names that they do not know;
+    `with_mirrors` adds MirrorMaker's jars; None: its settings are not checked.
+    """
     if distribution_of is not None:
         _judge_at_once(scenarios, java, distribution_of)
-    lines: list[str] = []
-    for scenario in scenarios:
-        try:
-            check_settings(
-                scenario, java, distribution_of, allow_unknown=allow_unknown, with_mirrors=with_mirrors
-            )
-        except UsageError as error:
-            lines += str(error).splitlines()
-    if lines:
+    check = _Check(java, distribution_of, allow_unknown, with_mirrors)
+    if lines := [line for scenario in scenarios for line in check.lines(scenario)]:
         raise UsageError("\n".join(dict.fromkeys(lines)))
 
 
@@ -130,7 +101,8 @@ def wrong_here(scenario: Scenario, *, allow_unknown: bool = False) -> list[str] 
         add: WithMirrors | None = None
         if maker is not None and has_additional_jars(maker, MIRRORS) and (jars := cached(maker)) is not None:
             here[maker], add = jars, with_additional_jars
-        check_settings(scenario, find_java(), here.__getitem__, allow_unknown=allow_unknown, with_mirrors=add)
+        jars_of = here.__getitem__
+        check_settings([scenario], find_java(), jars_of, allow_unknown=allow_unknown, with_mirrors=add)
     except (JavaError, DistributionError) as error:
         return str(error)
     except UsageError as error:
@@ -138,37 +110,11 @@ def wrong_here(scenario: Scenario, *, allow_unknown: bool = False) -> list[str] 
     return []
 
 
-def _of_clusters(
-    scenario: Scenario, java: Java, distribution_of: DistributionOf, allow_unknown: bool
-) -> Found:
-    for path, config, kind, version in _kafkas(scenario):
-        if config:
-            jars = distribution_of(version)
-            yield from at(path, wrong_settings(config, kind, jars, java, allow_unknown=allow_unknown))
-
-
 def maker_of(scenario: Scenario) -> str | None:
     """The version of MirrorMaker that the scenario's mirrors have; None: there are none."""
     if not scenario.mirrors:
         return None
     return version_with(MIRRORS, max(scenario.kafka_versions(), key=release_of))
-
-
-def _of_mirrors(
-    scenario: Scenario,
-    java: Java,
-    distribution_of: DistributionOf,
-    with_mirrors: WithMirrors,
-    allow_unknown: bool,
-) -> Found:
-    maker = maker_of(scenario)
-    if maker is None or not any(mirror.config for mirror in scenario.mirrors):
-        return
-    jars = with_mirrors(distribution_of(maker), MIRRORS, java)
-    for number, mirror in enumerate(scenario.mirrors):
-        ends = (mirror.from_, mirror.to)
-        found = wrong_mirror_settings(mirror.config, ends, jars, java, allow_unknown=allow_unknown)
-        yield from at(("mirrors", number, "config"), found)
 
 
 def _kafkas(scenario: Scenario) -> Iterator[tuple[DataPath, Config, str, str]]:
@@ -190,19 +136,6 @@ def _kafkas(scenario: Scenario) -> Iterator[tuple[DataPath, Config, str, str]]:
         yield ("workload", "groups", number, "group-config"), group.group_config, "group", version
 
 
-def _of_clients(
-    scenario: Scenario, java: Java, distribution_of: DistributionOf | None, allow_unknown: bool
-) -> Found:
-    yield from _of_each(scenario, _clients(scenario), java, distribution_of, allow_unknown)
-    for n, group in enumerate(scenario.workload.groups):
-        for number, config in group.member_config.items():
-            place: DataPath = ("workload", "groups", n, "member-config", number)
-            one = [(place, "consumer", group.as_member(number))]
-            found = _of_each(scenario, one, java, distribution_of, allow_unknown)
-            # What is wrong with the whole group's settings is said there.
-            yield from (each for each in found if each[0][-1] in config)
-
-
 _Client = tuple[DataPath, str, Producers | Group]
 
 
@@ -219,26 +152,64 @@ def _clients(scenario: Scenario) -> list[_Client]:
     ]
 
 
-def _of_each(
-    scenario: Scenario,
-    clients: Iterable[_Client],
-    java: Java,
-    distribution_of: DistributionOf | None,
-    allow_unknown: bool,
-) -> Found:
-    for path, kind, client in clients:
-        if client.client == "java" and client.config and distribution_of is not None:
-            jars = distribution_of(client.client_version or scenario.cluster_of(client).kafka)
-            settings = java_settings(client.config)
-            found = wrong_settings(settings, kind, jars, java, allow_unknown=allow_unknown)
-            yield from at(path, found)
-        elif client.client == "librdkafka" and client.config:
-            names = set(LIBRDKAFKA_ONLY)
-            if distribution_of is not None:
-                kafka = distribution_of(scenario.cluster_of(client).kafka)
-                names |= setting_names(kafka, java).get(kind, frozenset())
-            more = _NO_PLUGINS if allow_unknown else ""
-            yield from at(path, _of_librdkafka(kind, client, names, more))
+@dataclass(frozen=True)
+class _Check:
+    """What reads settings (see check_settings)."""
+
+    java: Java
+    distribution_of: DistributionOf | None
+    allow_unknown: bool
+    with_mirrors: WithMirrors | None
+
+    def lines(self, scenario: Scenario) -> list[str]:
+        """A line for each mistake, in the order of the scenario's file."""
+        placed = [origin_of(scenario).placed(Mistake(path, text)) for path, text in self._found(scenario)]
+        return [text for _, text in sorted(placed, key=itemgetter(0))]
+
+    def _found(self, scenario: Scenario) -> Found:
+        if self.distribution_of is not None:
+            for path, config, kind, version in _kafkas(scenario):
+                if config:
+                    yield from at(path, self._wrong(config, kind, self.distribution_of(version)))
+            if self.with_mirrors is not None:
+                yield from self._of_mirrors(scenario, self.distribution_of, self.with_mirrors)
+        yield from self._of_clients(scenario, _clients(scenario))
+        for n, group in enumerate(scenario.workload.groups):
+            for number, config in group.member_config.items():
+                place: DataPath = ("workload", "groups", n, "member-config", number)
+                found = self._of_clients(scenario, [(place, "consumer", group.as_member(number))])
+                # What is wrong with the whole group's settings is said there.
+                yield from (each for each in found if each[0][-1] in config)
+
+    def _wrong(self, config: Config, kind: str, jars: Distribution) -> Found:
+        return wrong_settings(config, kind, jars, self.java, allow_unknown=self.allow_unknown)
+
+    def _of_mirrors(
+        self, scenario: Scenario, distribution_of: DistributionOf, with_mirrors: WithMirrors
+    ) -> Found:
+        maker = maker_of(scenario)
+        if maker is None or not any(mirror.config for mirror in scenario.mirrors):
+            return
+        jars = with_mirrors(distribution_of(maker), MIRRORS, self.java)
+        for number, mirror in enumerate(scenario.mirrors):
+            ends = (mirror.from_, mirror.to)
+            found = wrong_mirror_settings(
+                mirror.config, ends, jars, self.java, allow_unknown=self.allow_unknown
+            )
+            yield from at(("mirrors", number, "config"), found)
+
+    def _of_clients(self, scenario: Scenario, clients: Iterable[_Client]) -> Found:
+        for path, kind, client in clients:
+            if client.client == "java" and client.config and self.distribution_of is not None:
+                jars = self.distribution_of(client.client_version or scenario.cluster_of(client).kafka)
+                yield from at(path, self._wrong(java_settings(client.config), kind, jars))
+            elif client.client == "librdkafka" and client.config:
+                names = set(LIBRDKAFKA_ONLY)
+                if self.distribution_of is not None:
+                    kafka = self.distribution_of(scenario.cluster_of(client).kafka)
+                    names |= setting_names(kafka, self.java).get(kind, frozenset())
+                more = _NO_PLUGINS if self.allow_unknown else ""
+                yield from at(path, _of_librdkafka(kind, client, names, more))
 
 
 def _other_versions(group: Group) -> list[Group]:

@@ -36,7 +36,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr("kaput.cli.jars.distribution_for", kafka)
     monkeypatch.setattr("kaput.cli.jars.more_for", more)
-    monkeypatch.setattr("kaput.runner.setting_check.check_all_settings", lambda *_, **__: None)
+    monkeypatch.setattr("kaput.runner.setting_check.check_settings", lambda *_, **__: None)
     monkeypatch.setattr("kaput.cluster.network.reexec.enter", lambda *_: events.append("enters"))
     return events
 

@@ -14,7 +14,7 @@ from kaput.cluster.distribution import resolve
 from kaput.cluster.setting_names import _ONLY_3, setting_names
 from kaput.errors import UsageError
 from kaput.java import find_java
-from kaput.runner.setting_check import check_all_settings, check_settings
+from kaput.runner.setting_check import check_settings
 from kaput.runner.setting_check import refused as refused_by_librdkafka
 from kaput.scenario.builtin import builtin_names
 from kaput.scenario.clients import LIBRDKAFKA_ONLY
@@ -26,7 +26,7 @@ def checked(*overrides: str, own: bool = True, allow_unknown: bool = False) -> N
     java = find_java()
     scenario = load_builtin("consumer-failover", overrides)
     jars = (lambda version: resolve(version, java)) if own else None
-    check_settings(scenario, java, jars, allow_unknown=allow_unknown)
+    check_settings([scenario], java, jars, allow_unknown=allow_unknown)
 
 
 def mistakes(*overrides: str, own: bool = True, allow_unknown: bool = False) -> list[str]:
@@ -85,7 +85,7 @@ def _asked_at_once() -> None:
     changes = [f"mirrors.0.config={json.dumps(config)}" for config in mirrors]
     with suppress(UsageError):
         every = [*brokers, *(load_builtin("mirror", [change]) for change in changes)]
-        check_all_settings(every, java, lambda version: resolve(version, java))
+        check_settings(every, java, lambda version: resolve(version, java))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_built_in_scenarios_only_have_known_settings() -> None:
     """All that run on the default version."""
     java, every, refused = find_java(), [*map(load_builtin, builtin_names())], ""
     try:
-        check_all_settings(every, java, lambda version: resolve(version, java))
+        check_settings(every, java, lambda version: resolve(version, java))
     except UsageError as error:
         refused = str(error)
     assert every and refused == ""
@@ -220,7 +220,7 @@ def test_settings_of_members_and_of_a_mirror_are_each_asked_about_together(tmp_p
         load_builtin("mirror", [f"mirrors.0.config={json.dumps(of_mirror)}"]),
     ):
         starts.unlink(missing_ok=True)
-        check_settings(scenario, replace(java, path=counting), lambda version: resolve(version, java))
+        check_settings([scenario], replace(java, path=counting), lambda version: resolve(version, java))
         assert starts.read_text() == "\n", scenario.title
 
 
@@ -328,7 +328,7 @@ def test_mistake_names_the_line_of_its_file(tmp_path: Path) -> None:
     )
     java = find_java()
     with pytest.raises(UsageError) as raised:
-        check_settings(load_file(path), java, lambda version: resolve(version, java))
+        check_settings([load_file(path)], java, lambda version: resolve(version, java))
     assert [line.partition(" no ")[0] for line in sorted(str(raised.value).splitlines())] == [
         f"{path}:10: topics.0.config.retention.mss:",
         f"{path}:12: workload.producers.0.config.linger.mss:",
@@ -346,7 +346,7 @@ def test_settings_of_mirrors_are_known_to_mirrormaker(setting: str, message: str
     def refused(allow_unknown: bool) -> str:
         try:
             check_settings(
-                scenario, java, lambda version: resolve(version, java), allow_unknown=allow_unknown
+                [scenario], java, lambda version: resolve(version, java), allow_unknown=allow_unknown
             )
         except UsageError as error:
             return str(error)
@@ -363,6 +363,6 @@ def test_values_of_both_sides_of_a_mirror_are_judged() -> None:
     sides = {"source.consumer.max.poll.records": "ten", "target.consumer.max.poll.records": 5}
     with pytest.raises(UsageError) as raised:
         scenario = load_builtin("mirror", [f"mirrors.0.config={json.dumps(sides)}"])
-        check_settings(scenario, java, lambda version: resolve(version, java))
+        check_settings([scenario], java, lambda version: resolve(version, java))
     (line,) = str(raised.value).splitlines()
     assert "source.consumer.max.poll.records" in line and "refuses 'ten'" in line
