@@ -489,12 +489,13 @@ def test_unclean_election_is_named(raw: dict[str, Any]) -> None:
         "orders/0: broker 1 came back as leader (epoch 2), by an unclean election (it was neither in the ISR "
         "nor an eligible leader replica), after 1,615 ms without a leader, "
     )
+    assert told().endswith(", nothing that it had acknowledged was overwritten.")
     for setting in ("true", "false"):
         name = f"topics.0.config.unclean.leader.election.enable={setting}"
         run = JudgedRun(
             Findings.model_validate(raw | {"leader_changes": [change]}), load_builtin("noop", [name])
         )
-        anyway = ": Kafka elects the last known leader so, also with unclean leader election off)"
+        anyway = ": Kafka elects the last known leader like this even with unclean leader election off)"
         assert (anyway in leader_sentences(run)[0]) == (setting == "false")
     for value in (False, None):
         change["unclean"] = value

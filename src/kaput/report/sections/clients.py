@@ -27,7 +27,7 @@ def versions(run: JudgedRun) -> Section | None:
             ]
             for one in found.requests
         ]
-        blocks.append(Table(["client", "library", "versions of its requests"], rows))
+        blocks.append(Table(["client", "library", "versions of its requests"], rows, "lll"))
     return Section("Versions that the cluster and its clients used", blocks, detail=True) if blocks else None
 
 
@@ -76,7 +76,8 @@ def errors(run: JudgedRun) -> Section | None:
     }
     shown = {title: errors for title, errors in columns.items() if any(errors)}
     rows = [[one.client, *map(_counted, errors)] for one, *errors in zip(found, *shown.values(), strict=True)]
-    blocks: list[Block] = [Table(["client", *shown], rows)]
+    header = ["client", *shown]
+    blocks: list[Block] = [Table(header, rows, "l" * len(header))]
     if any(one.answered for one in found):
         blocks.append(
             Paragraph(

@@ -128,7 +128,7 @@ def _sentence(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
         yield _ABSENT[change.leader_was]
     if change.unclean:
         off = run.scenario is not None and not unclean_allowed(run.scenario, change.topic)
-        anyway = ": Kafka elects the last known leader so, also with unclean leader election off"
+        anyway = ": Kafka elects the last known leader like this even with unclean leader election off"
         yield (
             "by an unclean election (it was neither in the ISR nor an eligible leader replica"
             f"{anyway if off else ''})"
@@ -141,7 +141,8 @@ def _sentence(run: JudgedRun, change: LeaderChange) -> Iterator[str]:
         yield f"after {milliseconds(change.without_leader_ms)} without a leader"
     yield from _served(run, change)
     if not change.deposed_acks:
-        yield "the old leader acknowledged nothing that was overwritten"
+        its = "nothing that it had acknowledged was overwritten"
+        yield its if restarted else "the old leader acknowledged nothing that was overwritten"
         return
     if restarted:
         acked = f"{change.deposed_acks:,} messages that it had acknowledged"
