@@ -147,6 +147,5 @@ def member_scene(fault: str, groups: FakeGroups, has_duration: bool = True) -> S
     """What a fault on members finds around it."""
     options: dict[str, Any] = {"processing": 50} if fault == "slow" else {}
     around = fake_scene(fault, **options)
-    return replace(
-        around, groups=groups, step=replace(around.step, duration_ms=1000 if has_duration else None)
-    )
+    step = replace(around.step, duration_ms=1000 if has_duration else None)
+    return replace(around, groups=groups, step=step)  # type: ignore[arg-type]

@@ -51,7 +51,7 @@ def play(
                 brokers=lambda: [1, 2, 3],
                 admin=admin or FakeAdmin(),  # type: ignore[arg-type]
                 topics=["orders"],
-                groups=lambda: groups or NoGroups(),
+                groups=lambda: groups or NoGroups(),  # type: ignore[arg-type, return-value]
                 **more,
             ),
             on_record=into(recorder),

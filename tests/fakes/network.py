@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fakes.clock import FakeClock
-from kaput.cluster.network.interface import SHARE_OF, Chain, PacketRule, Process, Queued, TcpConnection
+from kaput.cluster.network.interface import SHARE_OF, Chain, PacketRule, Queued, TcpConnection
 from kaput.errors import LabError
 
 CLIENTS = "10.77.255.254"
@@ -162,7 +162,7 @@ class FakeNetwork:
 
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
-    ) -> Process:
+    ) -> FakeProxy:
         if not self.starts:
             raise LabError("nothing can be started here")
         told = dict(zip(command[4::2], command[5::2], strict=True))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kaput.cluster.network.interface import Queue
+from kaput.cluster.network.links import KernelQueue
 from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, NodeFault, Scene, name_all, now_ns
@@ -94,7 +94,7 @@ class End:
             sender.sendto(bytes(_DATAGRAM), (host, _DISCARD))
 
     @property
-    def _queue(self) -> Queue:
+    def _queue(self) -> KernelQueue:
         return self.scene.network.queue(self.target, self.inward)
 
 

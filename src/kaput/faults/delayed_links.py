@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from abc import ABC, abstractmethod
 
-from kaput.cluster.network.interface import Chain, PacketRule, Process
+from kaput.cluster.network.interface import Chain, PacketRule
 from kaput.errors import LabError
 from kaput.faults.fault import Scene
 from kaput.faults.rules import StepRules, addresses
+from kaput.processes.ownership import OwnedProcess
 from kaput.scenario.fault_kinds import DelayOptions
 
 _READY_S = 15.0
@@ -25,25 +25,7 @@ _FIRST_PORT = 20_000  # of the proxies: one port per step, so that steps may ove
 _MARK = 7_700
 
 
-class DelayedLink(ABC):
-    """A way to delay what one node sends."""
-
-    means: str
-
-    @abstractmethod
-    def begin(self) -> None:
-        """Starts the delay. Raises LabError."""
-
-    @abstractmethod
-    def end(self) -> None:
-        """Ends the delay."""
-
-    @abstractmethod
-    def in_place(self) -> bool:
-        """Whether the delay is in place."""
-
-
-class NetemLink(DelayedLink):
+class NetemLink:
     """The kernel's delay, of everything that leaves the node."""
 
     means = "netem"
@@ -66,7 +48,7 @@ class NetemLink(DelayedLink):
         return self._queue.state().kind == "netem"
 
 
-class ProxiedLink(DelayedLink):
+class ProxiedLink:
     """A proxy in the node's namespace, and the rules that redirect to it."""
 
     means = "a proxy (open connections were reset)"
@@ -77,7 +59,7 @@ class ProxiedLink(DelayedLink):
         step = int(scene.step.id.partition("-")[0])
         self._port, self._mark = _FIRST_PORT + step, _MARK + step
         self._table = StepRules(scene, node)
-        self._proxy: Process | None = None
+        self._proxy: OwnedProcess | None = None
 
     def begin(self) -> None:
         scene, options = self._scene, _options(self._scene)
@@ -108,7 +90,7 @@ class ProxiedLink(DelayedLink):
     def in_place(self) -> bool:
         return self._proxy is not None and self._proxy.running and self._table.exists()
 
-    def _wait_ready(self, proxy: Process) -> None:
+    def _wait_ready(self, proxy: OwnedProcess) -> None:
         limit = time.monotonic() + _READY_S
         while time.monotonic() < limit and proxy.running:
             with contextlib.closing(self._scene.network.socket(self._node)) as connection:
@@ -133,6 +115,9 @@ def _options(scene: Scene) -> DelayOptions:
     options = scene.step.options
     assert isinstance(options, DelayOptions)
     return options
+
+
+DelayedLink = NetemLink | ProxiedLink  # begin and end raise LabError
 
 
 def delayed_link(scene: Scene, node: int, parties: set[int], everybody: bool) -> DelayedLink:

@@ -21,13 +21,14 @@ from kaput.cluster.node import Node
 from kaput.cluster.wire import AccessRefused
 from kaput.core import MS, TopicPartition
 from kaput.errors import LabError
-from kaput.faults.process_target import NoGroups, ProcessTarget, RunMembers
+from kaput.faults.process_target import NoGroups, ProcessTarget
 from kaput.scenario.fault_kinds import CommandOptions, Options
 from kaput.scenario.targets import CLUSTER, CLUSTERS, NODES, TOPIC
 from kaput.scenario.timeline import Step
 
 if TYPE_CHECKING:
     from kaput.evidence.recorder import Recorder
+    from kaput.workload.supervision.supervisor import Supervisor
 
 
 _FLUSHED_SINGLY = 100  # the first rows are flushed one by one, later ones in batches of this size
@@ -172,7 +173,7 @@ class Scene:
     admin: Admin
     topics: Sequence[str] = ()
     clusters: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    groups: RunMembers = field(default_factory=NoGroups)
+    groups: Supervisor | NoGroups = field(default_factory=NoGroups)
     commands: Commands | None = None
     grow: Callable[[int], list[int]] = cannot_grow
     upgrade: Callable[[int, str], None] = cannot_upgrade
@@ -251,30 +252,23 @@ class Fault(ABC, Generic[_Hit]):
         """Makes a request again until it is carried out: brokers, or their controller, may be about to
         start. Raises LabError, at once if access is refused.
         """
-        why: LabError | None = None
+        if why := self.wait_until_complete(request, WAIT_S, _POLL_S):
+            raise LabError(why)
 
-        def carried_out() -> bool:
-            nonlocal why
-            try:
-                request()
-            except AccessRefused:
-                raise
-            except LabError as error:
-                why = error
-                return False
-            return True
-
-        if not self.wait(carried_out) and why is not None:
-            raise why
-
-    def wait_until_complete(self, lacks: Callable[[], str], timeout_s: float, poll_s: float = 0.02) -> str:
-        """Waits, for a bounded time, until `lacks` returns nothing; returns its last sentence."""
+    def wait_until_complete(
+        self, lacks: Callable[[], str | None], timeout_s: float, poll_s: float = 0.02
+    ) -> str:
+        """Waits, for a bounded time, until `lacks` returns nothing; returns its last sentence, or what it
+        raised. Raises AccessRefused.
+        """
         details = ""
 
         def complete() -> bool:
             nonlocal details
             try:
-                details = lacks()
+                details = lacks() or ""
+            except AccessRefused:
+                raise
             except LabError as error:
                 details = str(error)
             return not details

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kaput.core import plural
 from kaput.faults.fault import Effect, Scene, ms, name_all, now_ns
 from kaput.faults.members import MemberFault, joined_ns, outside, own_partitions
-from kaput.faults.process_target import Member
+
+if TYPE_CHECKING:
+    from kaput.workload.supervision.client_process import MemberSlot
 
 _STOP_S = 60.0
 
@@ -21,10 +24,10 @@ class Join(MemberFault):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._new: list[Member] = []
+        self._new: list[MemberSlot] = []
         self._pids: dict[int, int | None] = {}
 
-    def inject(self, members: Sequence[Member]) -> Effect:
+    def inject(self, members: Sequence[MemberSlot]) -> Effect:
         there = [member for member in members if member.running]
         if there:
             return Effect(None, False, f"{name_all(there)}: already in the group")
@@ -50,7 +53,7 @@ class Join(MemberFault):
     def _are_ready(self) -> bool:
         return all(member.running and member.ready for member in self._new)
 
-    def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, members: Sequence[MemberSlot], effect: Effect) -> tuple[int | None, Effect]:
         if not self._new:
             return (now_ns() if self.lasts or effect.effective_ns is None else effect.effective_ns), effect
         most = max((len(places) for member in self._new for _, places in list(member.owned)), default=0)

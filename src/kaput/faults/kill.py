@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kaput.core import MS
 from kaput.faults.fault import Effect, HealedByRestart, in_parallel, name_all, now_ns
 from kaput.faults.members import Down
-from kaput.faults.process_target import ProcessTarget, RunProducer
+from kaput.faults.process_target import ProcessTarget
 from kaput.scenario.targets import PRODUCER
+
+if TYPE_CHECKING:
+    from kaput.workload.supervision.supervisor import ProducerHandle
 
 
 class SigkillFault(HealedByRestart):
@@ -39,7 +43,7 @@ class KillProducer(SigkillFault):
     name = "kill"
     on = PRODUCER
 
-    def inject(self, nodes: Sequence[RunProducer]) -> Effect:
+    def inject(self, nodes: Sequence[ProducerHandle]) -> Effect:
         for producer in nodes if self._returns else ():
             producer.expect_return()
         return super().inject(nodes)

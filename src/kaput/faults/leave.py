@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kaput.faults.fault import Effect
 from kaput.faults.members import Down
-from kaput.faults.process_target import Member
 from kaput.faults.stop import Stop
+
+if TYPE_CHECKING:
+    from kaput.workload.supervision.client_process import MemberSlot
 
 
 class Leave(Down):
@@ -16,7 +19,7 @@ class Leave(Down):
     name = "leave"
     ends = Stop
 
-    def inject(self, members: Sequence[Member]) -> Effect:
+    def inject(self, members: Sequence[MemberSlot]) -> Effect:
         effect = super().inject(members)
         since_ns = effect.effective_ns
         if not effect.confirmed or since_ns is None or not self._places:

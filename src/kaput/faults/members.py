@@ -6,15 +6,21 @@ From what members report, with the same times as in group_events.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kaput.core import SECOND, TopicPartition
 from kaput.faults.fault import Effect, Fault, ProcessFault, Scene, ms, name_all, now_ns
-from kaput.faults.process_target import Member, Owned
 from kaput.scenario.targets import MEMBERS
 
+if TYPE_CHECKING:
+    from kaput.workload.supervision.client_process import MemberSlot
 
-class MemberFault(Fault[Sequence[Member]]):
+
+# (from ns, partitions owned from then on), in order of time.
+Owned = Sequence[tuple[int, frozenset[TopicPartition]]]
+
+
+class MemberFault(Fault[Sequence["MemberSlot"]]):
     on = MEMBERS
 
     @property
@@ -22,7 +28,7 @@ class MemberFault(Fault[Sequence[Member]]):
         """Whether the step has a duration, after which its targets come back."""
         return self.scene.step.duration_ms is not None
 
-    def others(self, members: Sequence[Member]) -> list[Member]:
+    def others(self, members: Sequence[MemberSlot]) -> list[MemberSlot]:
         """The other members of their groups."""
         hit = {member.title for member in members}
         groups = dict.fromkeys(member.group for member in members)
@@ -30,7 +36,7 @@ class MemberFault(Fault[Sequence[Member]]):
         return [peer for peer in peers if peer.title not in hit]
 
     def taken_over_ns(
-        self, places: frozenset[TopicPartition], since_ns: int, members: Sequence[Member]
+        self, places: frozenset[TopicPartition], since_ns: int, members: Sequence[MemberSlot]
     ) -> int | None:
         """When other members first owned all of `places` (ns)."""
         return taken_over_ns(places, since_ns, [peer.owned for peer in self.others(members)])
@@ -51,7 +57,7 @@ def taken_over_ns(places: frozenset[TopicPartition], since_ns: int, owned: Seque
     return since_ns if places <= frozenset().union(*now) else None
 
 
-def joined_ns(members: Sequence[Member]) -> int:
+def joined_ns(members: Sequence[MemberSlot]) -> int:
     """When the last of them had joined its group, as they reported."""
     return max((at_ns for member in members if (at_ns := member.joined_ns) is not None), default=now_ns())
 
@@ -64,11 +70,11 @@ def new_owners(places: frozenset[TopicPartition], members: int, found: bool) -> 
     return f"{its} {len(places)} partitions {'had' if found else 'did not all have'} new owners"
 
 
-def owned_by_all(members: Sequence[Member]) -> frozenset[TopicPartition]:
+def owned_by_all(members: Sequence[MemberSlot]) -> frozenset[TopicPartition]:
     return frozenset().union(*(member.owns() for member in members))
 
 
-def owned_at(members: Sequence[Member], at_ns: int) -> frozenset[TopicPartition]:
+def owned_at(members: Sequence[MemberSlot], at_ns: int) -> frozenset[TopicPartition]:
     """What they owned at that time, by what they have reported by now."""
     changes = (reversed(list(member.owned)) for member in members)
     return frozenset().union(
@@ -76,7 +82,7 @@ def owned_at(members: Sequence[Member], at_ns: int) -> frozenset[TopicPartition]
     )
 
 
-def own_partitions(members: Sequence[Member]) -> bool:
+def own_partitions(members: Sequence[MemberSlot]) -> bool:
     """Whether they say what they own: members of a share group own nothing, and never do."""
     return any(member.owned for member in members)
 
@@ -89,15 +95,15 @@ class Down(MemberFault):
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._end = self.ends(scene)
-        self._hit: list[Member] = []
+        self._hit: list[MemberSlot] = []
         self._places: frozenset[TopicPartition] = frozenset()
 
-    def inject(self, members: Sequence[Member]) -> Effect:
+    def inject(self, members: Sequence[MemberSlot]) -> Effect:
         self._hit = [member for member in members if member.running]
         self._places = owned_by_all(self._hit)
         return self._end.inject(members)
 
-    def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, members: Sequence[MemberSlot], effect: Effect) -> tuple[int | None, Effect]:
         since_ns = effect.effective_ns
         if since_ns is None:
             return self._end.heal(members, effect)
@@ -106,7 +112,7 @@ class Down(MemberFault):
         return self._heal_by_takeover(effect, since_ns)
 
     def _heal_by_return(
-        self, members: Sequence[Member], effect: Effect, since_ns: int
+        self, members: Sequence[MemberSlot], effect: Effect, since_ns: int
     ) -> tuple[int | None, Effect]:
         effect = self._with_takeover(effect, since_ns, holds=True)
         started = now_ns()
@@ -151,7 +157,7 @@ class Down(MemberFault):
         return f"{text} {after} after {end}"
 
 
-def outside(members: Sequence[Member], when: str) -> str:
+def outside(members: Sequence[MemberSlot], when: str) -> str:
     """`member 3 of billing (pid 7): not in the group 60 s later`, with what their clients reported."""
     errors = "; ".join(dict.fromkeys(member.last_error for member in members if member.last_error))
     last = f" (the last error of its client: {errors})" if errors else ""

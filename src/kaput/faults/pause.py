@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, ProcessFault, Scene, ms, name_all, now_ns
 from kaput.faults.members import MemberFault, new_owners, own_partitions, owned_at
-from kaput.faults.process_target import Member, ProcessTarget
+from kaput.faults.process_target import ProcessTarget
+
+if TYPE_CHECKING:
+    from kaput.workload.supervision.client_process import MemberSlot
 
 TIMEOUT_S = 5.0  # for all threads to stop, or to resume
 
@@ -87,10 +91,10 @@ class PauseMember(MemberFault):
         super().__init__(scene)
         self._pause = Pause(scene)
 
-    def inject(self, members: Sequence[Member]) -> Effect:
+    def inject(self, members: Sequence[MemberSlot]) -> Effect:
         return self._pause.inject(members)
 
-    def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, members: Sequence[MemberSlot], effect: Effect) -> tuple[int | None, Effect]:
         stopped_ns = effect.effective_ns
         if stopped_ns is None or not own_partitions(members):
             return self._pause.heal(members, effect)

@@ -11,15 +11,18 @@ permitted. Kafka takes the offsets only of a group without members, so all of th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kaput.cluster.admin import PartitionState
 from kaput.core import MS, TopicPartition
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, in_parallel, ms, name_all, now_ns, start_again
 from kaput.faults.members import MemberFault, joined_ns
-from kaput.faults.process_target import Member
 from kaput.faults.stop import TIMEOUT_S
 from kaput.scenario.fault_kinds import ResetOffsetsOptions
+
+if TYPE_CHECKING:
+    from kaput.workload.supervision.client_process import MemberSlot
 
 _EMPTY_S = 90.0  # a member that did not leave counts until its session times out: 45 s
 Offsets = Mapping[TopicPartition, int]
@@ -36,7 +39,7 @@ class ResetOffsets(MemberFault):
     name = "reset-offsets"
     options: ResetOffsetsOptions
 
-    def inject(self, members: Sequence[Member]) -> Effect:
+    def inject(self, members: Sequence[MemberSlot]) -> Effect:
         """Stops the group, sets its offsets, and starts it again. Raises LabError."""
         running, group = [member for member in members if member.running], members[0].group
         if not running:
@@ -61,11 +64,11 @@ class ResetOffsets(MemberFault):
         there = bool(other) and restart.complete and not away
         return Effect(effective, there, f"group {group}: {moved}; {state}")
 
-    def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, members: Sequence[MemberSlot], effect: Effect) -> tuple[int | None, Effect]:
         """Does nothing: the group stays where it was moved."""
         return effect.with_nothing_to_heal()
 
-    def _set(self, group: str, member: Member) -> tuple[int, Offsets, Offsets, Sequence[TopicPartition]]:
+    def _set(self, group: str, member: MemberSlot) -> tuple[int, Offsets, Offsets, Sequence[TopicPartition]]:
         """When the offsets were set, what was committed before and after, and the partitions without a
         committed offset that have no leader to ask. Raises LabError.
         """

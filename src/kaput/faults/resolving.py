@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kaput.cluster.admin import Admin
 from kaput.cluster.admin.groups import OFFSETS
@@ -20,12 +20,16 @@ from kaput.errors import LabError
 from kaput.faults.catalogue import fault_class
 from kaput.faults.event_triggers import Occurrence
 from kaput.faults.fault import Commands, Fault, FrameLog, Scene, cannot_grow, cannot_upgrade
-from kaput.faults.process_target import Clients, DiskTarget, Member, NoGroups, RunMembers
+from kaput.faults.process_target import DiskTarget, NoGroups
 from kaput.scenario.fault_kinds import COMMAND, KINDS
 from kaput.scenario.mirrors import FIRST_MIRROR_ID
 from kaput.scenario.producers import ID_PREFIX, partition_of, transactional_id
 from kaput.scenario.targets import CLUSTER, CLUSTERS, MEMBERS, MIRROR, PRODUCER, STORE, TOPIC, Target
 from kaput.scenario.timeline import Step
+
+if TYPE_CHECKING:
+    from kaput.workload.supervision.client_process import MemberSlot
+    from kaput.workload.supervision.supervisor import Supervisor
 
 
 def no_store(name: str) -> DiskTarget:
@@ -77,7 +81,7 @@ class Surroundings:
     admin: Admin
     topics: Sequence[str] = ()
     parts: Mapping[str, ClusterPart] = field(default_factory=dict)
-    groups: Callable[[], Clients] = NoGroups
+    groups: Callable[[], Supervisor | NoGroups] = NoGroups
     grow: Callable[[int], list[int]] = cannot_grow
     upgrade: Callable[[int, str], None] = cannot_upgrade
     commands: Commands | None = None
@@ -113,7 +117,7 @@ class Surroundings:
             text += f" ({_offsets_partition(target.group or '', part.admin)})"
         return Injection(text, [i for i in ids if i < FIRST_MIRROR_ID], fault, nodes)
 
-    def _scene(self, step: Step, part: ClusterPart, groups: Clients) -> Scene:
+    def _scene(self, step: Step, part: ClusterPart, groups: Supervisor | NoGroups) -> Scene:
         return Scene(
             step=step,
             nodes=self.nodes,
@@ -173,7 +177,7 @@ def resolve(
             return _replicas(target, admin, draw)
 
 
-def resolve_members(target: Target, groups: RunMembers, seed: int) -> list[Member]:
+def resolve_members(target: Target, groups: Supervisor | NoGroups, seed: int) -> list[MemberSlot]:
     """The members that `target` matches now: one slot, or running ones. Raises LabError if none."""
     group = target.members_of or ""
     if target.number is not None:
@@ -211,7 +215,7 @@ def _offsets_partition(group: str, admin: Admin) -> str:
     return f"{OFFSETS}/{partition_of(group, count)}"
 
 
-def _members_title(members: Sequence[Member]) -> str:
+def _members_title(members: Sequence[MemberSlot]) -> str:
     """`member 2 of billing`, `members 1, 2 of billing`"""
     if len(members) == 1:
         return members[0].title

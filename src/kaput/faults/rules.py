@@ -10,7 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from kaput.cluster.network.interface import SHARE_OF, Chain, Hook, PacketFilter, PacketRule
+from kaput.cluster.network.interface import SHARE_OF, Chain, Hook, PacketRule
+from kaput.cluster.network.packet_filter import KernelFilter
 from kaput.cluster.node import Node
 from kaput.faults.fault import Scene
 from kaput.scenario.fault_kinds import Direction, How
@@ -117,7 +118,7 @@ class StepRules:
         return not {name for name in self._filter.tables() - {self.name} if name.startswith(_PREFIX)}
 
     @property
-    def _filter(self) -> PacketFilter:
+    def _filter(self) -> KernelFilter:
         return self.scene.network.filter(self.node)
 
 

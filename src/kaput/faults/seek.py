@@ -9,13 +9,16 @@ comes, and that is permitted: they were moved past it on purpose.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kaput.core import MS
 from kaput.faults.fault import Effect, now_ns
 from kaput.faults.members import MemberFault
-from kaput.faults.process_target import Member, SeekReport
 from kaput.scenario.fault_kinds import SeekOptions
 from kaput.scenario.values import BEGINNING
+
+if TYPE_CHECKING:
+    from kaput.workload.supervision.client_process import MemberSeek, MemberSlot
 
 _ANSWER_S = 600.0  # a member answers when it has worked on what it polled: up to 500 records
 
@@ -28,7 +31,7 @@ class Seek(MemberFault):
     name = "seek"
     options: SeekOptions
 
-    def inject(self, members: Sequence[Member]) -> Effect:
+    def inject(self, members: Sequence[MemberSlot]) -> Effect:
         running = [member for member in members if member.running]
         if not running:
             return Effect(None, False, "no member was running")
@@ -37,7 +40,7 @@ class Seek(MemberFault):
         for member in running:
             member.seek(goal)
 
-        def answers() -> list[SeekReport | None]:
+        def answers() -> list[MemberSeek | None]:
             now = [member.seek_report for member in running]
             return [None if one is last else one for one, last in zip(now, before, strict=True)]
 
@@ -57,11 +60,11 @@ class Seek(MemberFault):
         complete = all(report is not None and not report.error for report in reports)
         return Effect(max((report.at_ns for report in went), default=None), bool(went) and complete, details)
 
-    def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, members: Sequence[MemberSlot], effect: Effect) -> tuple[int | None, Effect]:
         """Does nothing: the members stay where they went."""
         return effect.with_nothing_to_heal()
 
-    def _sentence(self, report: SeekReport | None) -> str:
+    def _sentence(self, report: MemberSeek | None) -> str:
         if report is None:
             return f"did not answer within {_ANSWER_S:.0f} s"
         if report.error:

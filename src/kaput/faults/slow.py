@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kaput.core import MS
 from kaput.faults.fault import Effect, Scene, now_ns
 from kaput.faults.members import MemberFault
-from kaput.faults.process_target import Member, PaceReport
 from kaput.scenario.fault_kinds import SlowOptions
+
+if TYPE_CHECKING:
+    from kaput.workload.supervision.client_process import MemberPace, MemberSlot
 
 _ANSWER_S = 10.0
 
@@ -24,10 +27,10 @@ class Slow(MemberFault):
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
-        self._hit: list[Member] = []
+        self._hit: list[MemberSlot] = []
         self._before: list[int] = []
 
-    def inject(self, members: Sequence[Member]) -> Effect:
+    def inject(self, members: Sequence[MemberSlot]) -> Effect:
         wanted = self.options.processing
         self._hit = [member for member in members if member.running]
         if not self._hit:
@@ -42,7 +45,7 @@ class Slow(MemberFault):
             return Effect(None, False, f"set to {wanted} ms for each record: {details}")
         return Effect(max(slowed), len(slowed) == len(members), details)
 
-    def heal(self, members: Sequence[Member], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, members: Sequence[MemberSlot], effect: Effect) -> tuple[int | None, Effect]:
         wanted = self.options.processing
         alive = [member for member in self._hit if member.running]
         ended = [member.title for member in self._hit if not member.running]
@@ -60,14 +63,14 @@ class Slow(MemberFault):
         details.append("set back to their normal pace" if back else "not set back to their normal pace")
         return effect.healed(now_ns() if back else None, details, held and back and not ended)
 
-    def _ask(self, member: Member) -> PaceReport | None:
+    def _ask(self, member: MemberSlot) -> MemberPace | None:
         """Its current pace, or its last report if it does not answer in time."""
         last = member.pace_report
         member.work(None)
         self.wait(lambda: member.pace_report is not last or not member.running, _ANSWER_S)
         return member.pace_report
 
-    def _slow_since(self, member: Member, ms: int) -> int | None:
+    def _slow_since(self, member: MemberSlot, ms: int) -> int | None:
         """When it worked at that pace at the latest: what it has spent on it since lies before now."""
         if not self.wait(lambda: slows(self._ask(member), ms), max(_ANSWER_S, 2 * ms / 1000)):
             return None
@@ -75,18 +78,18 @@ class Slow(MemberFault):
         return now_ns() - member.pace_report.spent_ns
 
 
-def slows(pace_report: PaceReport | None, ms: int) -> bool:
+def slows(pace_report: MemberPace | None, ms: int) -> bool:
     """Whether records really took that long on average, and there was at least one."""
     if pace_report is None or pace_report.ms != ms or pace_report.records == 0:
         return False
     return pace_report.spent_ns >= pace_report.records * ms * MS
 
 
-def _has_pace(pace_report: PaceReport | None, ms: int) -> bool:
+def _has_pace(pace_report: MemberPace | None, ms: int) -> bool:
     return pace_report is not None and pace_report.ms == ms
 
 
-def _pace_sentence(member: Member) -> str:
+def _pace_sentence(member: MemberSlot) -> str:
     pace_report = member.pace_report
     if pace_report is None or pace_report.records == 0:
         return f"{member.title} has processed no record at that pace"

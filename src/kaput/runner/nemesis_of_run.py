@@ -11,11 +11,11 @@ from kaput.faults.engine import OnFault, OnRecord, Witness, into
 from kaput.faults.event_triggers import EventSource
 from kaput.faults.fault import FrameLog
 from kaput.faults.nemesis import Nemesis
-from kaput.faults.process_target import Clients
 from kaput.faults.resolving import Surroundings
 from kaput.runner.run_cluster import RunClusters
 from kaput.scenario.timeline import Step
 from kaput.stores.running import RunningStores
+from kaput.workload.supervision.supervisor import Supervisor
 
 
 class RunNemesis(Protocol):
@@ -59,7 +59,7 @@ class FaultsOfRun:
     frames: Recorder
     on_fault: OnFault
     witness: Witness
-    groups: Callable[[], Clients]
+    groups: Callable[[], Supervisor]
     stores: RunningStores
     sources: Sequence[EventSource]
 

@@ -7,45 +7,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from kaput.cluster.access import Access
 from kaput.cluster.admin import requests
 from kaput.cluster.admin.broadcast import ANSWER_TIMEOUT_S, Broadcaster
 from kaput.cluster.admin.ensemble import Ensemble
-from kaput.cluster.wire import AccessRefused, Endpoint, ask, error_name, trouble
+from kaput.cluster.wire import AccessRefused, ask, error_name, trouble
 from kaput.core import TopicPartition
 from kaput.errors import LabError
 from kaput.scenario.model import Config
+
+if TYPE_CHECKING:
+    from kaput.cluster.kafka_cluster import KafkaCluster
 
 OFFSETS = "__consumer_offsets"
 # REQUEST_TIMED_OUT, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 _NOT_READY = frozenset({7, 14, 15, 16})
 
 
-class Endpoints(Protocol):
-    """Addresses of a cluster's nodes: a KafkaCluster, or anything else that knows them."""
-
-    @property
-    def broker_endpoints(self) -> Mapping[int, Endpoint]:
-        """By broker id."""
-
-    @property
-    def controller_endpoints(self) -> Mapping[int, Endpoint]:
-        """By voter id; empty in ZooKeeper mode."""
-
-    @property
-    def zookeeper_endpoints(self) -> Mapping[int, Endpoint]:
-        """By ZooKeeper node id; empty in KRaft mode."""
-
-    def access(self, user: str) -> Access:
-        """The security settings of a client that signs in as this user."""
-
-
 class GroupAdmin:
     """Requests about one cluster's groups. Every method raises LabError after `timeout_s`."""
 
-    def __init__(self, cluster: Endpoints, timeout_s: float = 15.0) -> None:
+    def __init__(self, cluster: KafkaCluster, timeout_s: float = 15.0) -> None:
         self._cluster, self._timeout_s = cluster, timeout_s
         zookeepers = cluster.zookeeper_endpoints
         nodes = sum(map(len, (cluster.broker_endpoints, cluster.controller_endpoints, zookeepers)))

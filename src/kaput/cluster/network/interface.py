@@ -8,7 +8,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from kaput.cluster.network.links import KernelQueue
+    from kaput.cluster.network.packet_filter import KernelFilter
+    from kaput.processes.ownership import OwnedProcess
 
 Hook = Literal["input", "output", "redirect-input", "redirect-output"]
 """Where a chain applies: to packets to or from the node. Redirects apply earlier."""
@@ -62,10 +67,10 @@ class Network(Protocol):
     def command(self, node: int, command: Sequence[str]) -> list[str]:
         """The command that runs `command` in the node's network, as the same process."""
 
-    def filter(self, node: int) -> PacketFilter:
+    def filter(self, node: int) -> KernelFilter:
         """The packet filter of the node's namespace."""
 
-    def queue(self, node: int, inward: bool) -> Queue:
+    def queue(self, node: int, inward: bool) -> KernelQueue:
         """The queue at the end of the node's link that sends to the node (`inward`), or from it."""
 
     def connections(self, node: int, peers: Collection[str]) -> set[TcpConnection]:
@@ -82,45 +87,11 @@ class Network(Protocol):
 
     def spawn(
         self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
-    ) -> Process:
+    ) -> OwnedProcess:
         """Starts a helper in the node's network; it ends with the cluster at the latest. Raises LabError."""
 
     def close(self) -> None:
         """Removes everything."""
-
-
-class PacketFilter(Protocol):
-    """Tables of chains in one node's namespace. Everything here raises LabError with the kernel's message."""
-
-    def put(self, table: str, chains: Sequence[Chain]) -> None:
-        """Creates the table atomically; replaces one of the same name."""
-
-    def remove(self, table: str) -> None:
-        """Removes it if it exists."""
-
-    def tables(self) -> set[str]:
-        """The names of existing tables."""
-
-    def counters(self, table: str) -> dict[str, int]:
-        """Packets counted so far, by the counter's name. LabError if there is no such table."""
-
-
-class Queue(Protocol):
-    """The outgoing queue of one end of a link. Everything here raises LabError with the kernel's message."""
-
-    def limit(self, rate: float, burst: int, wait_ms: float) -> None:
-        """Sends at most `rate` bits per second after the first `burst` bytes. Packets that would wait longer
-        than `wait_ms` are dropped. LabError if there already is a limit or delay.
-        """
-
-    def delay(self, delay_ms: float, jitter_ms: float) -> None:
-        """Delays every packet by `delay_ms` ± `jitter_ms`. LabError as for `limit`."""
-
-    def clear(self) -> None:
-        """Removes the limit or delay. LabError if there is none."""
-
-    def state(self) -> Queued:
-        """The active limit or delay, and its counters."""
 
 
 @dataclass(frozen=True)
@@ -135,12 +106,3 @@ class TcpConnection:
     own_port: int
     peer: str
     peer_port: int
-
-
-class Process(Protocol):
-    @property
-    def running(self) -> bool:
-        """Whether it has not ended."""
-
-    def kill(self) -> int:
-        """SIGKILL; returns when (ns) the process was gone."""

@@ -102,13 +102,18 @@ _PACKETS = 1000  # that a delay queues at most; tc's default
 
 @dataclass(frozen=True)
 class KernelQueue:
-    """The queue of the link `name` in the namespace of process `pid` (None: kaput's own)."""
+    """The outgoing queue of one end of a link: of `name` in the namespace of process `pid` (None: kaput's
+    own). Everything here raises LabError with the kernel's message.
+    """
 
     pid: int | None
     name: str
 
     def limit(self, rate: float, burst: int, wait_ms: float) -> None:
-        """Adds a tbf: 1 kbit/s to 34 Gbit/s, less with smaller bursts."""
+        """Sends at most `rate` bits per second (a tbf: 1 kbit/s to 34 Gbit/s, less with smaller bursts) after
+        the first `burst` bytes. Packets that would wait longer than `wait_ms` are dropped. LabError if there
+        already is a limit or delay.
+        """
         bytes_s = rate / 8
         held = bytes_s * wait_ms / 1000 + burst
         if bytes_s < 1 or max(bytes_s, held, burst / bytes_s * _TICKS_S) >= _COUNT_LIMIT:
@@ -116,13 +121,16 @@ class KernelQueue:
         self._add("tbf", rate=bytes_s, burst=burst, limit=int(held))
 
     def delay(self, delay_ms: float, jitter_ms: float) -> None:
-        """Adds a netem. LabError if the kernel does not have it."""
+        """Delays every packet by `delay_ms` ± `jitter_ms` (netem). LabError as for `limit`."""
         self._add("netem", delay=round(delay_ms * 1000), jitter=round(jitter_ms * 1000), limit=_PACKETS)
 
     def clear(self) -> None:
+        """Removes the limit or delay. LabError if there is none."""
         self._on_link(lambda route, index: route.tc("del", index=index, parent=_ROOT))
 
     def state(self) -> Queued:
+        """The active limit or delay, and its counters."""
+
         def look(route: Any, index: int) -> Queued:
             for queue in route.get_qdiscs(index=index):
                 kind = queue.get_attr("TCA_KIND")

@@ -113,24 +113,29 @@ _ADDRESS_TYPE = 7  # nft's number for ipv4_addr; the kernel only stores it
 
 
 class KernelFilter:
-    """The packet filter in the namespace of process `pid` (None: kaput's own), until it is closed."""
+    """The packet filter in the namespace of process `pid` (None: kaput's own), until it is closed: tables of
+    chains. Everything here raises LabError with the kernel's message.
+    """
 
     def __init__(self, pid: int | None) -> None:
         self._netlink = Netlink(pid, _NETLINK_NETFILTER)
 
     def put(self, table: str, chains: Sequence[Chain]) -> None:
-        """Replaces the old table and creates the new one in one transaction."""
+        """Creates the table, and replaces one of the same name, in one transaction."""
         self._change([*_removal(table), _table("NEW", table), *_contents(table, chains)])
 
     def remove(self, table: str) -> None:
-        """Creates the table first if needed: deleting a missing table would fail."""
+        """Removes it, if it exists."""
         self._change(_removal(table))
 
     def tables(self) -> set[str]:
+        """The names of existing tables."""
         return {table.get_attr("NFTA_TABLE_NAME") for table in self._list("table", [])}
 
     def counters(self, table: str) -> dict[str, int]:
-        """The rules' counters; a counter's name is its rule's comment."""
+        """Packets counted so far, by the counter's name, which is its rule's comment. LabError if there is no
+        such table.
+        """
         if table not in self.tables():
             raise LabError(f"the packet filter has no table {table}")
         found: dict[str, int] = {}
