@@ -379,14 +379,17 @@ class Story:
         return known[-1].leader if known else led[-1].leader if led else None
 
     def _misled(self, at: int, since: int) -> set[Reason]:
-        """Whether clients may still ask who led at the beginning: frozen, or reached by no controller."""
+        """Whether clients may still ask who led at the beginning: it is frozen, reached by no controller, or
+        cut off from them without an error.
+        """
         old, now = self._asked(since), self.state(at).leader
         if self.reading.answers or old is None or old < 0 or old == now:
             return set()
-        if not self.effects.is_up(old, at) or self.effects.cut(old, CLIENTS, at):
+        away = self.effects.cut(old, CLIENTS, at)
+        if not self.effects.is_up(old, at) or any(one.step.get("how") == "reject" for one in away):
             return set()
         frozen = self.reading.frozen and not self.effects.runs(old, at)
-        return {("misled", old)} if frozen or self.effects.cut_from_controllers(old, at) else set()
+        return {("misled", old)} if frozen or away or self.effects.cut_from_controllers(old, at) else set()
 
     def name(self, reason: Reason, at: int, group: str | None) -> str | None:
         """What ended this reason at this time; null if what came then did not meet the condition."""

@@ -527,6 +527,17 @@ def test_isolated_leader_keeps_its_clients_until_the_heal() -> None:
     assert (story.ended_by, story.waits[1].faults, needs_heal(story.waits)) == ("heal", ["1-isolate"], True)
 
 
+@pytest.mark.parametrize(("how", "last"), [("drop", ("heal", 19, 30)), ("reject", ("client", 19, 30.5))])
+def test_leader_cut_off_from_its_clients_keeps_those_that_get_no_error(
+    how: str, last: tuple[str, float, float]
+) -> None:
+    """Their requests wait until they time out: what comes right after the heal came with it."""
+    step = {"at": "10s", "fault": "cut", "target": "broker 1", "from": "everybody", "how": how, "for": "20s"}
+    history = _led().fault(1, 10_000, 30_000, fault="cut", id="1-cut").led(2, 1, 19_000, [2, 3])
+    story = _story(history, 10, 30.5, cluster={"network": "namespaces"}, faults=[step])
+    assert _waits(story)[:2] == [("election", 10, 19), last]
+
+
 def test_killed_leader_does_not_keep_its_clients() -> None:
     """The connection breaks; what follows the election is the client's own time."""
     history = _broker(_led(), 1, 10, 30).fault(1, 10_000, 30_000).led(2, 1, 19_000, [2, 3])

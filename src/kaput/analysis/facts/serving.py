@@ -62,7 +62,7 @@ class Hindrance:
     `from_ns` to `to_ns` (FOREVER_NS: to the end); `may_end_ns`: the earliest time at which it may have ended,
     since a heal works before a probe confirms it. `cluster`: None for any. Of a cut: `clients`,
     `controllers`: whether it is cut off from them; `peers`: the brokers that it cannot reach, None for all
-    others.
+    others; `rejects`: who sends gets an error at once.
     """
 
     broker: int
@@ -75,6 +75,7 @@ class Hindrance:
     clients: bool = False
     controllers: bool = False
     peers: frozenset[int] | None = frozenset()
+    rejects: bool = False
 
     @property
     def name(self) -> str:
@@ -370,7 +371,8 @@ def _of_broker(
     # Controllers that unfence or elect it before the heal is confirmed had reached it.
     back = any(may_end_ns < at < end_ns for at in signs_of_life)
     end_ns = may_end_ns if back and (how == "frozen" or cut[1]) else end_ns
-    return Hindrance(broker, how, from_ns, end_ns, may_end_ns, fault.id, fault.cluster, *cut)
+    rejects = getattr(options_of(fault, scenario), "how", None) == "reject"
+    return Hindrance(broker, how, from_ns, end_ns, may_end_ns, fault.id, fault.cluster, *cut, rejects)
 
 
 def _far_side(fault: FaultRow, scenario: Scenario | None) -> tuple[bool, bool, frozenset[int] | None]:

@@ -353,14 +353,14 @@ class _Walk:
         ]
 
     def _old_leader(self, leader: int, at_ns: int) -> tuple[Hindrance, ...]:
-        """What keeps the leader before from telling clients of its successor, while they reach it."""
+        """What keeps the leader before from telling clients of its successor, while they wait for it."""
         asked = self.record.asked(self.place, self.from_ns)
         if asked is None or asked == leader:
             return ()
         mine = self._hindering(asked, at_ns, Stage.OLD_LEADER)
-        if any(one.how == "ended" or one.clients for one in mine):
+        if any(one.how == "ended" or (one.clients and one.rejects) for one in mine):
             return ()  # clients notice at once, and ask another broker
-        return tuple(one for one in mine if one.how in ("frozen", "disk") or one.controllers)
+        return tuple(one for one in mine if one.how in ("frozen", "disk") or one.controllers or one.clients)
 
     def _of_client(self, at_ns: int) -> WaitState:
         denied = self._denied(at_ns)
