@@ -71,7 +71,8 @@ def _summary(run: JudgedRun, group: GroupFindings, rebalances: list[RebalanceFin
         behind = group.lag.final_without_record
         markers = run.findings.high_watermark_arithmetic.markers
         what = "markers of transactions" if markers else WITHOUT_RECORD
-        more = f", {behind:,} of them behind the last record ({what})"
+        of_them = f"{behind:,} of them " if behind < group.lag.final else ""
+        more = f", {of_them}behind the last record ({what})"
         yield f"{plural(group.lag.final, 'offset')} not committed at the end{more if behind else ''}"
     if rebalances:
         yield plural(len(rebalances), "rebalance")
