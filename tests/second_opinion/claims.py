@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from second_opinion import load
 from second_opinion.answers import FALSE, NOT_DECIDABLE, TRUE, Opinion, after, equal, one_of
 from second_opinion.effects import FOREVER, Effect
-from second_opinion.load import asked, loads
 from second_opinion.raw import MS, SECOND, Place, Row
 from second_opinion.silences import Scope, Silence
 from second_opinion.story import Reading
@@ -331,30 +331,20 @@ class Claims:
     # The run.
 
     def _load(self, claim: Row) -> Iterator[Opinion]:
-        figures = claim["figures"]
-        found = loads(self.of.tables, self.of.effects)
-        begin, end = claim["from_ns"], claim["to_ns"]
-        known = {asked(self.of.tables, begin, end)}
-        yield equal(f"{_words(claim)}: asked_per_s", figures.get("asked_per_s"), known, 0.01)
-        begins = any(0 <= begin - f.begin < SECOND for f in found)
-        if not begins or not any(-MS <= f.end - end < SECOND for f in found):
-            yield Opinion(
-                f"{_words(claim)}: times", FALSE, f"recomputed: {[(f.begin, f.end) for f in found]}"
-            )
+        figures, words, begin, end = claim["figures"], _words(claim), claim["from_ns"], claim["to_ns"]
+        known = load.times(self.of.tables, self.of.effects)
+        mine = load.load(self.of.tables, begin, end)
+        if known is None or mine is None or begin != known[0] or not 0 <= known[1] - end < SECOND:
+            yield Opinion(f"{words}: times", FALSE, f"recomputed: {known}, {mine}")
             return
-        reached = self._reached(begin, end) | {f.reached_per_s for f in found}
-        said = figures.get("reached_per_s")
-        near = [r for r in reached if r is not None and said is not None and abs(r - said) <= 0.02 * r + 0.01]
-        verdict = NOT_DECIDABLE if near and len(reached) > 1 else TRUE if near else FALSE
-        yield Opinion(f"{_words(claim)}: reached_per_s", verdict, f"{said}; recomputed: {reached}")
-
-    def _reached(self, begin: int, end: int) -> set[float | None]:
-        """Attempts, and acknowledgements, a second."""
-        sends = self.of.tables.rows("sends")
-        acked = [s["done_ns"] for s in sends if s["outcome"] == "acked" and s["done_ns"] is not None]
-        seconds = max(end - begin, 1) / SECOND
-        every = ([s["attempt_ns"] for s in sends], acked)
-        return {sum(begin <= t < end for t in times) / seconds for times in every}
+        seconds, last = (end - begin) / SECOND, known[1] == end
+        yield equal(f"{words}: asked_per_s", figures["asked_per_s"], {mine.asked / seconds}, 1e-6)
+        yield equal(f"{words}: sent_per_s", figures["sent_per_s"] * seconds, set(mine.sent), 1e-3)
+        yield one_of(f"{words}: burst", figures["burst"], {mine.burst})
+        # Without a fault, the last step of time is counted in whole.
+        most, reached = mine.acked_later if last else mine.acked, round(figures["reached_per_s"] * seconds, 3)
+        verdict = TRUE if mine.acked <= reached <= most else FALSE
+        yield Opinion(f"{words}: reached_per_s", verdict, f"{reached}; recomputed: {mine.acked} to {most}")
 
     def _times_unknown(self, claim: Row) -> Iterator[Opinion]:
         acked = [s for s in self.of.tables.rows("sends") if s["outcome"] == "acked"]

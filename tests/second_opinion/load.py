@@ -1,4 +1,4 @@
-"""The load before the first fault: what the scenario asks for, and what was attempted."""
+"""The load before the first fault: what the scenario asks for, what was attempted, and what acknowledged."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from second_opinion.raw import MS, SECOND, RunTables
 
 
 class Load(NamedTuple):
-    """Messages a second."""
+    """Messages between two times; `sent` without and with those at the end; `acked_later`: and those of the
+    next second.
+    """
 
-    asked_per_s: float | None
-    reached_per_s: float | None
-    begin: int
-    end: int
-
-
-def loads(tables: RunTables, effects: Effects) -> list[Load]:
-    """Before the first fault, in each reading of what counts as reached."""
-    sends = tables.rows("sends")
-    if not sends:
-        return []
-    first = min(s["attempt_ns"] for s in sends)
-    last = max(s["attempt_ns"] for s in sends)
-    end = min([last, *(e.asked for e in effects.all if e.fault != "noop")])
-    seconds, found = (end - first) / SECOND, []
-    for times in (
-        [s["attempt_ns"] for s in sends],
-        [s["done_ns"] for s in sends if s["outcome"] == "acked" and s["done_ns"] is not None],
-    ):
-        reached = sum(first <= t < end for t in times) / seconds if seconds > 0 else None
-        found.append(Load(asked(tables, first, end), reached, first, end))
-    return found
+    asked: float
+    sent: frozenset[int]
+    acked: int
+    acked_later: int
+    burst: int
 
 
-def asked(tables: RunTables, begin: int, end: int) -> float | None:
-    """The mean rate that the producers were to have between two times; null if one has none."""
-    specs = tables.producer_specs
-    if end <= begin or not specs or any(spec.get("rate", "max") == "max" for spec in specs.values()):
+def times(tables: RunTables, effects: Effects) -> tuple[int, int] | None:
+    """The first attempt, and the first fault's injection or the last attempt; null without attempts."""
+    attempts = [s["attempt_ns"] for s in tables.rows("sends")]
+    if not attempts:
         return None
-    first = min(s["attempt_ns"] for s in tables.rows("sends"))
+    return min(attempts), min([max(attempts), *(e.asked for e in effects.all if e.fault != "noop")])
+
+
+def load(tables: RunTables, begin: int, end: int) -> Load | None:
+    """Of all producers between two times; null if one has no rate, as the members of a pipe."""
+    specs, sends = tables.producer_specs, tables.rows("sends")
+    pipes = any(spec.get("produces") for spec in tables.group_specs.values())
+    if pipes or not specs or any(spec.get("rate", "max") == "max" for spec in specs.values()):
+        return None
     soonest = min(_ns(spec.get("starts")) for spec in specs.values())
-    total = 0.0
+    asked = 0.0
     for number, spec in specs.items():
-        since = first + _ns(spec.get("starts")) - soonest
+        since = begin + _ns(spec.get("starts")) - soonest
         until = since + (_ns(spec.get("duration")) or (spec.get("messages") or 0) * SECOND / spec["rate"])
-        until = max([until, *(s["attempt_ns"] for s in tables.rows("sends") if s["producer"] == number)])
-        total += spec["rate"] * max(0, min(until, end) - max(since, begin)) / (end - begin)
-    return total
+        until = max([until, *(s["attempt_ns"] for s in sends if s["producer"] == number)])
+        asked += spec["rate"] * max(0, min(until, end) - since) / SECOND
+    acks = [s["done_ns"] for s in sends if s["outcome"] == "acked" and s["done_ns"] is not None]
+    return Load(
+        asked,
+        frozenset(sum(begin <= s["attempt_ns"] < to for s in sends) for to in (end, end + 1)),
+        sum(begin <= done < end for done in acks),
+        sum(begin <= done < end + SECOND for done in acks),
+        sum((spec.get("transactions") or {}).get("size", 0) for spec in specs.values()),
+    )
 
 
 def _ns(duration: str | int | None) -> int:

@@ -77,9 +77,9 @@ class Measures:
 
     @cached_property
     def _spans(self) -> list[Took]:
-        """From the first effect of a fault to the last heal."""
+        """From when the first fault was injected to the last heal."""
         some = [e for e in self.of.effects.all if e.fault != "noop"]
-        return [(min(e.begin for e in some), max(e.healed for e in some))] if some else []
+        return [(min(e.asked for e in some), max(e.healed for e in some))] if some else []
 
     # Rates.
 
@@ -146,8 +146,8 @@ class Measures:
         }
 
     def _means(self, told: list[Row], load: range) -> Iterator[Opinion]:
-        """Of the whole seconds before the one in which the first fault took effect, of those after the one in
-        which the last was healed, and of the others.
+        """Of the whole seconds before the one in which the first fault was injected, of those after the one
+        in which the last was healed, and of the others.
         """
         parts = {}
         for begin, end in self._spans:

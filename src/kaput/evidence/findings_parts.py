@@ -58,7 +58,7 @@ class LatencyAround(FindingsPart):
     """Latencies before, during or after the faults."""
 
     when: When
-    """Before: done before the first fault took effect. After: attempted after the last heal. During: all
+    """Before: done before the first fault was injected. After: attempted after the last heal. During: all
     others.
     """
     ack: Percentiles

@@ -61,9 +61,9 @@ def test_means_before_during_and_after(tmp_path: Path) -> None:
     ("more", "asked"),
     [
         ({}, 20.0),
-        ({"starts": "1500ms"}, 15.0),  # from 2.0 s on: one of the two whole seconds before 3.0 s
-        ({"starts": "1500ms", "duration": "500ms"}, 15.0),  # its last attempt is later than that
-        ({"duration": "900ms", "sent": 9}, 12.0),  # until 1.4 s: 0.4 of the two seconds
+        ({"starts": "1500ms"}, 14.0),  # from 2.0 s on: one of the 2.5 seconds from 0.5 to 3.0 s
+        ({"starts": "1500ms", "duration": "500ms"}, 14.0),  # its last attempt is later than that
+        ({"duration": "900ms", "sent": 9}, 13.6),  # until 1.4 s: 0.9 of the 2.5 seconds
     ],
 )
 def test_load_is_what_was_asked_of_the_producers_that_were_to_send(
@@ -85,12 +85,38 @@ def test_load_is_what_was_asked_of_the_producers_that_were_to_send(
 
 
 def test_load_before_a_fault_ends_when_that_is_injected(tmp_path: Path) -> None:
-    """A disk fills for a second before it is known to be full: the load is not what fell short then."""
+    """A disk fills for a second before it is known to be full: the load is not what fell short then, and
+    means before the faults have nothing of it.
+    """
     history = _history()
     (fault,) = history.rows["faults"]
     fault["injected_ns"] = fault["effective_ns"] - 1_000_000_000
+    findings = judged(history, tmp_path)
+    (load,) = [one for one in findings.claims if one.kind == "load"]
+    assert (load.from_ns, load.to_ns) == (_ns(500), _ns(2_000))
+    assert [(one.when, one.seconds) for one in findings.rates.means[:2]] == [("before", 1), ("during", 3)]
+
+
+def test_load_in_bursts_counts_from_the_first_attempt(tmp_path: Path) -> None:
+    """Twenty messages every 200 ms. One transaction more or less is no shortfall, as `burst` says."""
+    spec = {"topic": "orders", "acks": "all", "rate": 100, "messages": 400, "transactions": {"size": 20}}
+    history = History(producers=[spec])
+    for seq in range(400):
+        ms = 950 + 200 * (seq // 20)
+        history.acked(0, seq, seq, attempt_ns=_ns(ms), done_ns=_ns(ms + 1))
+    history.fault(1, 2_750, 9_000)
     (load,) = [one for one in judged(history, tmp_path).claims if one.kind == "load"]
-    assert (load.from_ns, load.to_ns) == (_ns(1_000), _ns(2_000))
+    assert (load.from_ns, load.to_ns) == (_ns(950), _ns(2_700))
+    reached = 9 * 20 / 1.75
+    figures = {"asked_per_s": 100.0, "sent_per_s": reached, "reached_per_s": reached, "burst": 20}
+    assert load.figures == pytest.approx(figures)
+
+
+def test_less_than_a_second_shows_no_load(tmp_path: Path) -> None:
+    """A fault 900 ms after the first attempt: what is under way weighs too much."""
+    history = _history()
+    history.rows["faults"][0] |= {"injected_ns": at(1_400)}
+    assert "load" not in {claim.kind for claim in judged(history, tmp_path).claims}
 
 
 def test_a_slump_that_is_longer_than_expected_is_a_violation(tmp_path: Path) -> None:

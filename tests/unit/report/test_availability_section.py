@@ -151,6 +151,15 @@ def test_one_acknowledgement_in_part_of_a_second_is_not_none(stood_still: dict[s
     assert warned == ([] if acked else [text])
 
 
+@pytest.mark.parametrize(("burst", "shown"), [(0, True), (20, False)])
+def test_shortfall_of_one_transaction_is_none(stood_still: dict[str, Any], burst: int, shown: bool) -> None:
+    """Of 150 messages in transactions of 20, 132 were sent when the fault was injected."""
+    figures = {"asked_per_s": 100.0, "sent_per_s": 88.0, "reached_per_s": 88.0, "burst": burst}
+    claim = {"kind": "load", "from_ns": 0, "to_ns": 3 * SECOND // 2, "figures": figures}
+    stood_still["claims"] = [claim]
+    assert bool(list(load_warning(Findings.model_validate(stood_still)))) == shown
+
+
 def test_one_message_with_an_error_is_one(raw: dict[str, Any]) -> None:
     """Likewise one transaction."""
     raw["totals"]["sent"], errors = 5, {"messages": {"X": 1}, "transactions": {"Y": 1}}

@@ -303,10 +303,11 @@ class Inputs:
 
     @cached_property
     def fault_span(self) -> tuple[int, int] | None:
-        """From the first fault's effect to the last one's heal (ns); None without faults."""
+        """From the injection of the first fault that took effect to the last heal (ns)."""
         found = [one for one in self.faults if one.fault != NOOP and one.effective_ns is not None]
-        begins = [one.effective_ns for one in found if one.effective_ns is not None]
-        return (min(begins), max(one.healed_ns or self.ended_ns for one in found)) if begins else None
+        if not found:
+            return None
+        return min(one.injected_ns for one in found), max(one.healed_ns or self.ended_ns for one in found)
 
     @property
     def ended_ns(self) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from kaput.analysis.engine.question import Question, Reported, facts, findings
+from kaput.analysis.engine.steps import count_ns
 from kaput.analysis.facts.inputs import Inputs
 from kaput.analysis.run import Run
 from kaput.core import MS, SECOND
@@ -22,7 +23,6 @@ from kaput.evidence.findings_claims import Claim
 from kaput.evidence.findings_parts import MeanRates, Slump, When
 from kaput.evidence.schemas import CPU
 from kaput.scenario.model import pipes
-from kaput.scenario.vocabulary import NOOP
 
 Counts = Mapping[str, Mapping[int, int]]  # by what happened, and by second since the Unix epoch
 SHARE = Fraction(4, 5)  # of the ordered rate: what R5 wants an alert below
@@ -57,23 +57,29 @@ class LoadRates(Question):
                 means=means(run.given, by_second, load) if timed else [],
             )
         )
-        yield findings(claims=list(_load(run, by_second, load)) if timed else [])
+        yield findings(claims=list(_load(run)) if timed else [])
         yield facts(slump_s=max((one.longest_s for one in slumps_), default=None))
 
 
-def _load(run: Run, by_second: Counts, load: range) -> Iterator[Claim]:
-    """The rate that was asked for and the one that was acknowledged, before the first fault is injected (or
-    in all).
+def _load(run: Run) -> Iterator[Claim]:
+    """The rate that was asked for, and what was sent and acknowledged of it, before the first fault is
+    injected (or in all).
     """
-    faults = [one for one in run.given.faults if one.fault != NOOP and one.effective_ns is not None]
-    until = min((one.injected_ns // SECOND for one in faults), default=load.stop)
-    before = range(load.start, max(load.start, min(until, load.stop)))
-    last = run.sums["sent"].group_by("producer").agg(pl.col("last_attempt_ns").max()).drop_nulls()
-    asked = _asked_per_s(run.given, before, run.sums["sent"]["begin_ns"].min(), dict(last.iter_rows()))
-    if asked is not None:
-        sent, acked = (_mean(by_second.get(what, {}), before) for what in ("attempted", "acked"))
-        figures = {"asked_per_s": float(asked), "sent_per_s": sent, "reached_per_s": acked}
-        yield Claim(kind="load", from_ns=before.start * SECOND, to_ns=before.stop * SECOND, figures=figures)
+    sent, span, width_ns = run.sums["sent"], run.given.fault_span, count_ns(run.work.step_ns)
+    begin_ns, end_ns = sent["begin_ns"].min(), sent["last_attempt_ns"].max()
+    if not isinstance(begin_ns, int) or not isinstance(end_ns, int):
+        return
+    if span is not None and span[0] < end_ns:
+        end_ns = span[0] // width_ns * width_ns
+    last = sent.group_by("producer").agg(pl.col("last_attempt_ns").max()).drop_nulls()
+    asked = _asked(run.given, begin_ns, end_ns, dict(last.iter_rows()))
+    if asked is None or end_ns - begin_ns < SECOND:
+        return
+    steps, seconds = run.sums["steps"].filter(pl.col("at_ns") < end_ns), (end_ns - begin_ns) / SECOND
+    figures: dict[str, int | float] = {"asked_per_s": asked[0] / seconds, "burst": asked[1]}
+    for name, what in (("sent_per_s", "attempted"), ("reached_per_s", "acked")):
+        figures[name] = int(steps.filter(what=what)["times"].sum()) / seconds
+    yield Claim(kind="load", from_ns=begin_ns, to_ns=end_ns, figures=figures)
 
 
 def _cpu(given: Inputs, begin: object, end: object, acked: int) -> dict[str, Any]:
@@ -97,11 +103,12 @@ def _per_second(run: Run) -> dict[str, dict[int, int]]:
     return by_second
 
 
-def _asked_per_s(given: Inputs, during: range, begin_ns: object, last_ns: Mapping[int, int]) -> float | None:
-    """The mean rate requested in these seconds: a producer counts from its start until it had everything to
-    send, or until it had sent it, if that took longer. None if one has no rate (a pipe).
+def _asked(given: Inputs, begin_ns: int, end_ns: int, last_ns: Mapping[int, int]) -> tuple[float, int] | None:
+    """The messages requested between the first attempt and this time: a producer counts from its start until
+    it had everything to send, or until it had sent it, if that took longer. And how many their transactions
+    hold, one of each. None if one has no rate (a pipe).
     """
-    if given.scenario is None or pipes(given.scenario) or not during or not isinstance(begin_ns, int):
+    if given.scenario is None or pipes(given.scenario):
         return None
     specs, asked = given.scenario.producer_specs(), 0.0
     first_ms = min((spec.starts or 0 for spec in specs), default=0)
@@ -111,9 +118,9 @@ def _asked_per_s(given: Inputs, during: range, begin_ns: object, last_ns: Mappin
         from_ns = begin_ns + ((spec.starts or 0) - first_ms) * MS
         took_ns = spec.duration * MS if spec.duration else (spec.messages or 0) / spec.rate * SECOND
         to_ns = max(from_ns + took_ns, last_ns.get(number, 0))
-        both_ns = min(to_ns, during.stop * SECOND) - max(from_ns, during.start * SECOND)
-        asked += spec.rate * max(0, both_ns) / SECOND
-    return asked / len(during) if specs else None
+        asked += spec.rate * max(0, min(to_ns, end_ns) - from_ns) / SECOND
+    burst = sum(spec.transactions.size for spec in specs if spec.transactions is not None)
+    return (asked, burst) if specs else None
 
 
 def ordered_per_s(given: Inputs) -> float | None:
@@ -150,7 +157,7 @@ def _slump(what: str, counts: Mapping[int, int], load: range, below: Fraction) -
 
 
 def means(given: Inputs, by_second: Counts, load: range) -> list[MeanRates]:
-    """Means before the first fault took effect, until the last heal, and from then to the last attempt."""
+    """Means before the first fault was injected, until the last heal, and from then to the last attempt."""
     if ordered_per_s(given) is None:
         return []
     return [

@@ -23,7 +23,7 @@ class Known:
     """Facts for tasks.
 
     `parts`: the numbers of tasks; `step_ns`: the width of steps; `events`: group_events
-    (facts/assignments.py); `fault_span`: from the first fault's effect to the last heal.
+    (facts/assignments.py); `fault_span`: of Inputs.
 
     Groups, by number: `committed` and `uncommitted` (by isolation), `drained`, `share_groups` with their
     maximum delivery count, None if unknown. Producers: `acks_0`, `acks_1` (by acks); by number of keys, 0 for
