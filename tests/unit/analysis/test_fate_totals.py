@@ -212,8 +212,7 @@ def test_aborted_messages_and_markers_are_neither_stored_nor_lost(
     )
     assert found.high_watermark_arithmetic.markers == ({"": 2} if holes else {})
     assert any(
-        "no acknowledged message is lost, and 4 are visible to every reader" in reason
-        for reason in found.reasons
+        "no acknowledged message is lost, 4 are visible to every reader" in reason for reason in found.reasons
     )
 
 

@@ -10,10 +10,8 @@ import pytest
 from handmade_findings import anomaly
 
 from fakes.histories import History
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
+from fakes.judging import findings_in
 from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
 from kaput.report.document import Bullets, Paragraph, plain
 from kaput.report.render import html
 from kaput.report.run_report import document, to_html, to_markdown, to_text
@@ -527,7 +525,7 @@ def test_metadata_delay_is_shown_per_client(raw: dict[str, Any]) -> None:
 
 def _judged(history: History, path: Path) -> tuple[Findings, str, str]:
     folder = history.read_to_end().write(path)
-    findings = analyse(check(folder), InProcess())  # type: ignore[arg-type]
+    findings = findings_in(folder)
     return findings, to_text(findings, path).plain, to_html(folder, findings)
 
 
@@ -539,7 +537,7 @@ def test_transaction_outcomes_and_longest_lso_stall_are_shown(tmp_path: Path) ->
     said = [
         "2 transactions of 2 messages: 1 committed, 1 aborted, 0 of unknown outcome; 1 message not committed",
         "the last stable offset of orders/0 stood still for at least 1,250 ms (sampled): "
-        "nothing newer is read_committed",
+        "read_committed readers got nothing newer",
     ]
     assert transaction_sentences(findings) == said
     assert all(sentence in text and sentence in page for sentence in said)
@@ -551,7 +549,7 @@ def test_transaction_outcomes_and_longest_lso_stall_are_shown(tmp_path: Path) ->
 def test_what_never_committed_is_only_known_where_partitions_were_read(tmp_path: Path) -> None:
     """A run that was ended before its drain."""
     folder = History().sent(0, 0, 0).transaction(0, 0, 0, "aborted").write(tmp_path)
-    first, *_ = transaction_sentences(analyse(check(folder), InProcess()))  # type: ignore[arg-type]
+    first, *_ = transaction_sentences(findings_in(folder))
     assert first.endswith("; 0 messages not committed, as far as partitions were read")
 
 

@@ -33,6 +33,6 @@ def transaction_sentences(findings: Findings) -> list[str]:
         place = f"{ended.standstill_topic}/{ended.standstill_partition}"
         sentences.append(
             f"the last stable offset of {place} stood still for at least "
-            f"{milliseconds(ended.longest_standstill_ms)} (sampled): nothing newer is read_committed"
+            f"{milliseconds(ended.longest_standstill_ms)} (sampled): read_committed readers got nothing newer"
         )
     return sentences
