@@ -305,7 +305,7 @@ def test_a_load_that_slumped_for_longer_than_it_was_silent_is_named(
         {"what": "acked", "below_per_s": 800, "longest_s": seconds, "total_s": seconds}
     ]
     first = outages(JudgedRun(Findings.model_validate(stood_still)))[0]
-    words = f"In {seconds} seconds, fewer than 800 messages were acknowledged (80 % of the load)."
+    words = f"In each of {seconds} seconds, fewer than 800 messages were acknowledged (80 % of the load)."
     assert first.startswith(words) == told
     stood_still["rates"]["slumps"][0]["below_per_s"] = 0.16  # most seconds have no message
     assert "80 % of the load" not in outages(JudgedRun(Findings.model_validate(stood_still)))[0]

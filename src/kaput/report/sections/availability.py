@@ -97,7 +97,7 @@ def load_warning(findings: Findings) -> Iterator[str]:
         # Around each silence, whole seconds may be partly silent. At low rates, most have no message.
         if slump.what == "acked" and slump.below_per_s > 1 and slump.total_s - silent_s >= _LONG_S:
             yield (
-                f"In {slump.total_s:,} seconds, fewer than {number(slump.below_per_s)} messages were "
+                f"In each of {slump.total_s:,} seconds, fewer than {number(slump.below_per_s)} messages were "
                 "acknowledged (80 % of the load)."
             )
 
