@@ -22,13 +22,14 @@ from kaput.clients.keep.stores.search_engines import SearchEngine
 from kaput.cluster.network.loopback import Ports
 from kaput.java import find_java
 from kaput.processes.ownership import Owner
-from kaput.stores.running import GoNotFound, Kind, StoreServer
+from kaput.scenario.stores import ServerKind
+from kaput.stores.running import GoNotFound, StoreServer
 from waiting import PATIENCE_S, eventually
 
 URI = os.environ.get("KAPUT_TEST_MONGODB_URI")
 
 
-def serving(kind: Kind, folder: Path) -> Iterator[StoreServer]:
+def serving(kind: ServerKind, folder: Path) -> Iterator[StoreServer]:
     """A server that is ready, and gone with everything it started at the end."""
     ports = Ports()
     try:

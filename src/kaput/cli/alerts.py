@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from kaput.cli.options import Json, JudgedRuns, milliseconds
+from kaput.cli.options import Json, JudgedRuns, milliseconds, write_text
 from kaput.cli.verbs import Verb, group, prefixed_note, print_json
 from kaput.core import plural
 from kaput.errors import EvidenceError, UsageError
@@ -204,10 +204,7 @@ def tune_command(
     tried = [milliseconds("--durations", each) for each in durations.split(",")] if durations else []
     tuning = tuned(alert_rules, one, _runs(run_dir), _numbers(thresholds), tried)
     if chart is not None:
-        try:
-            chart.write_text(chart_of(tuning), encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"{chart}: cannot be written ({error.strerror})") from None
+        write_text("--chart", chart, chart_of(tuning))
     if json:
         print_json(tuning_document(tuning), indent=2)
     else:

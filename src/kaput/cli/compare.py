@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Option
 
 from kaput.api.judging import Scratch
-from kaput.cli.options import Json, cluster_and_mirror, milliseconds
+from kaput.cli.options import Json, cluster_and_mirror, milliseconds, write_text
 from kaput.cli.verbs import print_json
 from kaput.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-
-    from kaput.compare.answer import ComparisonAnswer
 
 
 PolicyName = Literal["identity", "default"]
@@ -87,6 +85,7 @@ def compare_command(
     from kaput.compare.comparing import ClusterComparison, ComparisonRequest
     from kaput.console import Console
     from kaput.processes.signals import interrupts
+    from kaput.report.render.html import render as html_of
     from kaput.report.render.terminal import render
 
     clusters = cluster_and_mirror(source, command_config, target, target_command_config)
@@ -108,7 +107,7 @@ def compare_command(
 
         answer = ClusterComparison(request, folder, session, bar.step).run()
     if html is not None:
-        _write_page(html, answer)
+        write_text("--html", html, html_of(document(answer, every=True)))
     if json:
         print_json(answer.as_json())
     else:
@@ -122,14 +121,3 @@ def _empty(folder: Path) -> Path:
         raise UsageError(f"--rows {folder}: choose a new or empty directory")
     folder.mkdir(parents=True, exist_ok=True)
     return folder.resolve()
-
-
-def _write_page(path: Path, answer: ComparisonAnswer) -> None:
-    from kaput.compare.answer import document
-    from kaput.evidence.folder import replace_text
-    from kaput.report.render.html import render
-
-    try:
-        replace_text(path, render(document(answer, every=True)))
-    except OSError as error:
-        raise UsageError(f"--html {path}: cannot be written: {error.strerror}") from None

@@ -19,11 +19,12 @@ from kaput.cli.options import (
     Servers,
     access_of,
     confirmed,
+    milliseconds,
     servers_of,
 )
 from kaput.cli.verbs import Verb, group, pairs, print_json
 from kaput.core import plural
-from kaput.errors import LabError, UsageError
+from kaput.errors import LabError
 
 if TYPE_CHECKING:
     from kaput.clients.keep import MessageStore, Replayed
@@ -179,13 +180,9 @@ def purge_command(
     """
     from kaput.clients import keep
     from kaput.clients.keep.store import count, now_ms, purge
-    from kaput.scenario.values import parse_duration_ms
 
     opened = keep.open_store(store)
-    try:
-        before_ms = None if older_than is None else now_ms() - parse_duration_ms(older_than)
-    except ValueError as error:
-        raise UsageError(f"--older-than {older_than}: {error}") from None
+    before_ms = None if older_than is None else now_ms() - milliseconds("--older-than", older_than)
     most = count(opened, topic)
     age = "" if older_than is None else f" if they are older than {older_than}"
     gone = 0

@@ -58,6 +58,10 @@ RunDir = Annotated[
 JudgedRuns = Annotated[
     list[Path], Argument(metavar="RUN_DIR", autocompletion=completion.run_folders, help="Judged run folders.")
 ]
+Page = Annotated[bool, Option("--page/--no-page", help="Write report.html after the verdict.")]
+FindingsJson = Annotated[
+    bool, Option("--json", help="Print findings.json on stdout; for several runs, a list.")
+]
 Json = Annotated[bool, Option("--json", help="Print one JSON document on stdout.")]
 
 
@@ -126,6 +130,19 @@ def cluster_and_mirror(
     if set(clusters[0].servers.split(",")) & set(clusters[1].servers.split(",")):
         raise UsageError(f"{source} and {target} are the same cluster; name the cluster and its mirror")
     return clusters
+
+
+def write_text(option: str, path: Path, text: str) -> None:
+    """Writes what an option names: a file atomically, or something like /dev/stdout. Raises UsageError."""
+    from kaput.evidence.folder import replace_text
+
+    try:
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
+        else:
+            replace_text(path, text)
+    except OSError as error:
+        raise UsageError(f"{option} {path}: cannot be written ({error.strerror})") from None
 
 
 def confirmed(question: str, yes: bool) -> bool:

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
-from kaput.cli.options import ClusterName, CommandConfig, Servers, access_of, servers_of
+from kaput.cli.options import (
+    ClusterName,
+    CommandConfig,
+    Servers,
+    access_of,
+    confirmed,
+    servers_of,
+    write_text,
+)
 from kaput.cli.verbs import print_json
 from kaput.errors import Interrupted, KaputError, UsageError
 
@@ -208,16 +216,11 @@ class Reassignment:
             "bytes": sum(m.copied for m in moves),
         }
         if plan_file is not None:
-            try:
-                plan_file.write_text(json.dumps(document))
-            except OSError as error:
-                raise UsageError(f"cannot write {plan_file}: {error.strerror}") from None
+            write_text("--plan-file", plan_file, json.dumps(document))
         now = {place: state.replicas for place, state in self._view.partitions.items()}
         Console(soft_wrap=True, stderr=self._json).print(render(moves, now), end="")
 
     def confirmed(self) -> bool:
-        from kaput.cli.options import confirmed
-
         return confirmed("Apply this?", self._yes)
 
     def apply(self, moves: list[Move], rate: int | None, in_flight: int) -> None:

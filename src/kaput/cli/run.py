@@ -19,10 +19,12 @@ from kaput.cli.options import (
     Columns,
     CommandConfig,
     Controllers,
+    FindingsJson,
     Kafka,
     KafkaHome,
     Mode,
     Network,
+    Page,
     Racks,
     Reports,
     Security,
@@ -100,11 +102,7 @@ Together = Annotated[
         help="Run the scenarios on one cluster at the same time: their clusters and faults must be equal.",
     ),
 ]
-FindingsJson = Annotated[
-    bool, Option("--json", help="Print findings.json on stdout; for several runs, a list.")
-]
 Dashboard = Annotated[bool, Option("--dashboard", help="Show the runs live in a browser.")]
-Page = Annotated[bool, Option("--page/--no-page", help="Write report.html after the verdict.")]
 
 
 def run_command(

@@ -47,7 +47,7 @@ METRICS = "--metrics"
 
 @dataclass(frozen=True)
 class Sidecar:
-    """Serves sockets and folder of sys.argv until stdin ends. `searches`: finds those of a folder."""
+    """Its process, our end of the pipe, its port (0: no dashboard), the URL of /metrics, and the key."""
 
     pid: int
     pipe: int

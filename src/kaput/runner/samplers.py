@@ -71,6 +71,13 @@ class SampleRecorder(Sampler):
         self._recorder = recorder
         super().__init__(name, every_s, at_once=at_once)
 
+    def look(self) -> None:
+        self.record(self.samples())
+
+    def samples(self) -> Iterator[Sample]:
+        """What is taken together now. Raises LabError."""
+        yield from ()
+
     def record(self, samples: Iterable[Sample]) -> None:
         """Writes these samples, taken together; none if taking them raises LabError."""
         with suppress(LabError):
@@ -121,10 +128,7 @@ class LeaderSampler(SampleRecorder):
         self._known: Mapping[TopicPartition, PartitionState] = {}
         super().__init__("leaders", recorder, every_s, at_once=True)
 
-    def look(self) -> None:
-        self.record(self._samples())
-
-    def _samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[Sample]:
         """One for each partition that changed since the last time."""
         states = self._admin.partitions(self._topics)
         for place, state in states.items():
@@ -142,10 +146,10 @@ class CpuSampler(SampleRecorder):
         self._nodes = nodes
         super().__init__("cpu", recorder, SAMPLE_S, at_once=True)
 
-    def look(self) -> None:
-        pids = {id_: pid for id_, node in sorted(self._nodes.items()) if (pid := node.pid) is not None}
-        used_s = {id_: cpu_seconds(pid) for id_, pid in pids.items()}
-        self.record((CPU, {"node": id_, "pid": pids[id_]}, s) for id_, s in used_s.items() if s is not None)
+    def samples(self) -> Iterator[Sample]:
+        for id_, node in sorted(self._nodes.items()):
+            if (pid := node.pid) is not None and (used_s := cpu_seconds(pid)) is not None:
+                yield CPU, {"node": id_, "pid": pid}, used_s
 
 
 STABLE_S = 0.25  # transaction timeouts may be a few seconds
@@ -160,10 +164,7 @@ class StableSampler(SampleRecorder):
         self._admin, self._topics = admin, topics
         super().__init__("stable", recorder, STABLE_S)
 
-    def look(self) -> None:
-        self.record(self._samples())
-
-    def _samples(self) -> Iterator[Sample]:
+    def samples(self) -> Iterator[Sample]:
         offsets = self._admin.reachable_stable_offsets(self._topics)
         for (topic, partition), (stable, watermark) in offsets.items():
             labels = {"topic": topic, "partition": partition}

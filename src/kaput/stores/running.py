@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 import psutil
 
@@ -33,7 +33,7 @@ from kaput.errors import DistributionError, LabError
 from kaput.java import Java, find_java
 from kaput.processes.ownership import OwnedProcess, Owner
 from kaput.processes.pausable import PausableProcess
-from kaput.scenario.stores import Store
+from kaput.scenario.stores import ServerKind, Store
 
 # From Maven Central, where they are published for integration tests: without plugins and without Java.
 _ZIPS = {
@@ -119,8 +119,6 @@ def _build(go: str, root: Path, program: Path) -> None:
 
 
 _Made = TypeVar("_Made")
-Kind = Literal["opensearch", "elasticsearch", "mongodb"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 _READY_S = 180.0
 _HEAP = "-Xms256m -Xmx256m"
 _LOG_BYTES = 2_000
@@ -130,7 +128,9 @@ _AS_ANOTHER_USER = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
 class StoreServer:
     """A server with its own folder and two ports."""
 
-    def __init__(self, owner: Owner, kind: Kind, folder: Path, ports: tuple[int, int], java: Java) -> None:
+    def __init__(
+        self, owner: Owner, kind: ServerKind, folder: Path, ports: tuple[int, int], java: Java
+    ) -> None:
         self.kind, self.folder, self.port = kind, folder, ports[0]
         self._owner = owner
         self._process: OwnedProcess | None = None

@@ -305,5 +305,5 @@ CHECKS = (
 
 
 if __name__ == "__main__":
-    raise_loopback(None)
+    raise_loopback()
     {check.__name__: check for check in CHECKS}[sys.argv[1]]()

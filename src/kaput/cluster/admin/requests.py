@@ -200,40 +200,36 @@ def _fetch(
 
 def watermarks(places: Sequence[TopicPartition]) -> Any:
     """ListOffsets: the high watermarks, where consumers stop reading."""
-    return consumer.ListOffsetsRequest(version=1, replica_id=_CONSUMER, topics=_offsets_request(places))
+    return _list_offsets(places, _LATEST, _CONSUMER)
 
 
 def offsets_at(time_ms: int) -> Callable[[Sequence[TopicPartition]], Any]:
     """ListOffsets: the first offsets from that time on; -1 where there is none."""
-    return lambda places: consumer.ListOffsetsRequest(
-        version=1, replica_id=_CONSUMER, topics=_offsets_request(places, time_ms)
-    )
+    return lambda places: _list_offsets(places, time_ms, _CONSUMER)
 
 
 def log_ends(places: Sequence[TopicPartition]) -> Any:
     """ListOffsets: the asked replica's log ends."""
-    return consumer.ListOffsetsRequest(version=1, replica_id=_DEBUGGER, topics=_offsets_request(places))
+    return _list_offsets(places, _LATEST, _DEBUGGER)
 
 
 def log_starts(places: Sequence[TopicPartition]) -> Any:
     """ListOffsets: the asked replica's log start offsets."""
-    return consumer.ListOffsetsRequest(
-        version=1, replica_id=_DEBUGGER, topics=_offsets_request(places, _EARLIEST)
-    )
+    return _list_offsets(places, _EARLIEST, _DEBUGGER)
 
 
 def stable_offsets(places: Sequence[TopicPartition]) -> Any:
     """ListOffsets: the last stable offsets, where read_committed readers stop."""
-    return consumer.ListOffsetsRequest(
-        version=2, replica_id=_CONSUMER, isolation_level=_READ_COMMITTED, topics=_offsets_request(places)
-    )
+    return _list_offsets(places, _LATEST, _CONSUMER, version=2, isolation_level=_READ_COMMITTED)
 
 
-def _offsets_request(places: Sequence[TopicPartition], which: int = _LATEST) -> list[Any]:
+def _list_offsets(
+    places: Sequence[TopicPartition], which: int, replica: int, version: int = 1, **more: int
+) -> Any:
     of = consumer.ListOffsetsRequest.ListOffsetsTopic
-    return _by_topic(
-        of, ((t, of.ListOffsetsPartition(partition_index=p, timestamp=which)) for t, p in places)
-    )
+    wanted = ((t, of.ListOffsetsPartition(partition_index=p, timestamp=which)) for t, p in places)
+    topics = _by_topic(of, wanted)
+    return consumer.ListOffsetsRequest(version=version, replica_id=replica, topics=topics, **more)
 
 
 def _by_topic(of: Any, items: Iterable[tuple[str, Any]], name: str = "name") -> list[Any]:

@@ -70,7 +70,7 @@ def _freeze() -> None:
 
 
 ALWAYS = {
-    "lo": CapabilityTrial(lambda: raise_loopback(None), "rights over its own network namespace"),
+    "lo": CapabilityTrial(raise_loopback, "rights over its own network namespace"),
     "bridge": CapabilityTrial(
         lambda: make_bridge("10.77.255.254"), "the kernel's bridges (as root: modprobe bridge)"
     ),

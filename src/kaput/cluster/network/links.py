@@ -38,9 +38,9 @@ LOOPBACK = 1  # its interface index in any namespace
 _PREFIX_LENGTH = 16
 
 
-def raise_loopback(pid: int | None) -> None:
-    """Brings up `lo` in the namespace of process `pid` (None: kaput's own). Raises LabError."""
-    routing(pid, _raise_loopback)
+def raise_loopback() -> None:
+    """Brings up `lo` in kaput's own namespace. Raises LabError."""
+    routing(None, _raise_loopback)
 
 
 def make_bridge(address: str) -> None:

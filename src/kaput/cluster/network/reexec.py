@@ -141,7 +141,7 @@ def enter(arguments: Sequence[str], needs: Collection[str] = ()) -> None:
     need from the kernel (capability_checks.NEEDS). Raises LabError naming what is missing.
     """
     if inside():
-        raise_loopback(None)
+        raise_loopback()
         return
     way = namespace_command(needs)
     sys.stdout.flush()
