@@ -49,8 +49,9 @@ Master = Annotated[
     str | None,
     Option(
         metavar="URL",
-        help="Spark master: spark://HOST:7077, yarn, ... (default: from SPARK_CONF_DIR, else local[*] from "
-        "100 million messages on; fewer are judged in kaput's own process, which is faster).",
+        help="Spark master: spark://HOST:7077, yarn, ... (default: from SPARK_CONF_DIR, else local[*] for "
+        "100 million messages and more on a machine with more than four cores; others are judged in kaput's "
+        "own process, which is faster).",
     ),
 ]
 AsJson = Annotated[bool, Option("--json", help="Print findings.json on stdout; for several runs, a list.")]
@@ -90,14 +91,14 @@ def analyze_command(
 ) -> None:
     """Judge recorded evidence again.
 
-    Writes RUN_DIR/findings.json. Needs no Kafka; from 100 million messages on it uses PySpark, which needs
-    Java.
+    Writes RUN_DIR/findings.json. Needs no Kafka; PySpark, which needs Java, only for 100 million messages and
+    more on a machine with more than four cores, and for URLs.
 
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --json
 
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --ledger messages
     """
-    from kaput.analysis.spark.engines import MANY, engine_for
+    from kaput.analysis.spark.engines import engine_for
     from kaput.evidence.folder import RunFolder
     from kaput.processes.signals import interrupts
 
@@ -110,9 +111,9 @@ def analyze_command(
         local = {text: sealed_evidence(RunFolder(Path(text)), space) for text in run_dir if not _is_url(text)}
         # At a URL, only Spark can tell.
         most = max((evidence.most_rows for evidence in local.values()), default=0)
-        most = most if len(local) == len(run_dir) else MANY
+        known = most if len(local) == len(run_dir) else None
         # Side by side, tasks cannot tell whose CPU time was spent.
-        spark = engine_for(most, master, settings, threads=1 if profile else None)
+        spark = engine_for(known, master, settings, threads=1 if profile else None)
         stack.enter_context(spark)
         folders = [local[text] if text in local else _fetch(text, spark, space) for text in run_dir]
         varied = [key for evidence in folders for key in evidence.manifest.varied]

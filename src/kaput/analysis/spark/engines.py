@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from kaput.analysis.spark.in_process import WithoutSpark
+from kaput.analysis.spark.in_process import THREADS_MAX, WithoutSpark
 from kaput.errors import UsageError
 from kaput.java import find_java
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kaput.scenario.model import Scenario
 
-MANY = 100_000_000  # messages: fewer fit into one process (docs/decisions/0078)
+MANY = 100_000_000  # messages: from there on, a local Spark makes use of many cores (docs/decisions/0078)
 
 
 def messages_to_judge(scenario: Scenario) -> int:
@@ -43,13 +43,16 @@ def _fits(messages: int) -> bool:
 
 
 def engine_for(
-    messages: int,
+    messages: int | None,
     master: str | None = None,
     conf: Mapping[str, str] | None = None,
     threads: int | None = None,
 ) -> OwnSpark | WithoutSpark:
-    """What judges so many messages: Spark, or `threads` of this process. Raises JavaError."""
-    if not master and not conf and _fits(messages):
+    """What judges so many messages: Spark, or `threads` of this process. None: how many is not known before
+    Spark has read them. Raises JavaError.
+    """
+    few_cores = (os.cpu_count() or 1) <= THREADS_MAX
+    if messages is not None and not master and not conf and _fits(0 if few_cores else messages):
         return WithoutSpark(threads)
     find_java()
     return OwnSpark(master, conf)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import resource
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,7 @@ from kaput.analysis.engine.spark_jobs import IN_PROCESS, after_task
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-_THREADS_MAX = 4  # each holds a task of some 300 MB
+THREADS_MAX = 4  # each holds a task of some 300 MB
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of malloc.h
 
 
@@ -57,14 +58,14 @@ class Tracker:
 
 class InProcess:
     """Stands in for a SparkContext. `threads`: how many tasks run at once; by default as many as cores, up to
-    _THREADS_MAX. `own`: whether the process is one of kaput's own, so that its heap may be trimmed.
+    THREADS_MAX. `own`: whether the process is one of kaput's own, so that its heap may be trimmed.
     """
 
     master = IN_PROCESS
 
     def __init__(self, threads: int | None = None, own: bool = False) -> None:
         self.own = own
-        self.threads = threads or min(os.cpu_count() or 1, _THREADS_MAX)
+        self.threads = threads or min(os.cpu_count() or 1, THREADS_MAX)
         self.stages: list[Stage] = []
 
     def statusTracker(self) -> Tracker:
@@ -114,6 +115,8 @@ class WithoutSpark:
     def __enter__(self) -> WithoutSpark:
         self._own = True
         _keep_freed_memory()
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each task that encodes leaves an open file
         # Tasks make few objects that refer to each other, and the analysis many.
         self._collects = gc.get_threshold()
         gc.set_threshold(100_000, 50)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
+import resource
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +22,7 @@ from kaput.analysis.spark.engines import (
     engine_of_program,
     messages_to_judge,
 )
-from kaput.analysis.spark.in_process import InProcess, WithoutSpark
+from kaput.analysis.spark.in_process import THREADS_MAX, InProcess, WithoutSpark
 from kaput.errors import JavaError
 from kaput.scenario.loader import find, resolve
 
@@ -31,11 +33,31 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
 
 
-def test_a_run_is_judged_in_this_process() -> None:
-    """Up to the limit; from it on, Spark is used."""
+@pytest.fixture(autouse=True)
+def many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than this process makes use of."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2 * THREADS_MAX)
+
+
+def test_a_run_is_judged_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to the limit, and any run on few cores; else by Spark, as what only Spark can read."""
     with engine_for(MANY - 1) as engine:
         assert isinstance(engine.session(), InProcess)
     assert isinstance(engine_for(MANY), OwnSpark)
+    monkeypatch.setattr(os, "cpu_count", lambda: THREADS_MAX)
+    assert isinstance(engine_for(10 * MANY), WithoutSpark)
+    assert isinstance(engine_for(None), OwnSpark)
+
+
+def test_tasks_may_leave_more_files_open_than_a_shell_allows() -> None:
+    """A task of four million rows leaves one, and a billion have 250."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1] - 1, before[1]))
+    try:
+        with WithoutSpark():
+            assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def test_whoever_chooses_a_spark_gets_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
