@@ -44,14 +44,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def expected(made: Path, spark: SparkContext) -> dict[str, Any]:
-    """What is found in it as it was written."""
-    return _judged(made, spark)
+def expected(made: Path) -> dict[str, Any]:
+    """What is found in it as it was written, in kaput's own process, as in any small run."""
+    return _judged(made, InProcess())
 
 
-def test_without_spark_everything_is_found_as_well(made: Path, expected: dict[str, Any]) -> None:
-    """Small runs are judged in kaput's own process."""
-    assert _judged(made, InProcess()) == expected
+@pytest.mark.long  # its sibling: the next one, of rows in another order
+def test_spark_finds_what_is_found_without_it(
+    made: Path, expected: dict[str, Any], spark: SparkContext
+) -> None:
+    assert _judged(made, spark) == expected
 
 
 def _dealt(rows: int, _random: np.random.Generator) -> list[np.ndarray[Any, Any]]:

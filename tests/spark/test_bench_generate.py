@@ -38,12 +38,13 @@ def _make(path: Path, shape: Shape, rate: float) -> dict[str, Any]:
     return generate(PlantingPlan(shape, rate), path, lambda _done, _all: None)
 
 
+@pytest.mark.long  # its siblings: the same without Spark, and spark/test_any_shape.py
 def test_spark_finds_generated_anomalies_exactly(tmp_path: Path, spark: SparkContext) -> None:
     """Of every kind, in several tasks."""
     _assert_found(*CASES[SLABS], tmp_path, spark)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case != SLABS])
+@pytest.mark.parametrize("case", CASES)
 def test_generated_anomalies_assert_found_exactly(case: str, tmp_path: Path) -> None:
     """Fates, anomalies and verdict, in the run and in each group."""
     _assert_found(*CASES[case], tmp_path, InProcess())

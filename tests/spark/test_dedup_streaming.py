@@ -65,6 +65,7 @@ class Hesitant(Sink):
         super().__call__(output, batch)
 
 
+@pytest.mark.long  # of a helper of these tests
 def test_a_worker_that_does_not_come_in_time_is_no_crash(
     session: SparkSession, log: list[Delivery], tmp_path: Path
 ) -> None:

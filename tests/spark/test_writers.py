@@ -23,7 +23,6 @@ SPARKS = {
     "Spark, pages v2": {"parquet_writer_version": "PARQUET_2_0"},
     "Spark, no dictionary": {"parquet_enable_dictionary": "false"},
 }
-PLAIN, *VARIANTS = SPARKS
 # Each is another width, version or codec of one that is read sooner.
 LONG = {
     *(f"pyarrow, dictionary {sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32)),
@@ -67,7 +66,8 @@ def test_findings_do_not_depend_on_writer_or_encoding(name: str, plain: _Plain, 
     assert differences(comparable(found), comparable(plain.findings)) == {}
 
 
-@pytest.mark.parametrize("name", [PLAIN, *(pytest.param(name, marks=pytest.mark.long) for name in VARIANTS)])
+@pytest.mark.long  # its sibling: the next one, of files in folders
+@pytest.mark.parametrize("name", SPARKS)
 def test_findings_of_files_written_by_spark(
     name: str, plain: _Plain, tmp_path: Path, spark: SparkContext
 ) -> None:
