@@ -16,8 +16,8 @@ from kaput.evidence.recorder import Recorder
 from kaput.evidence.sealing import seal
 from kaput.faults.engine import into
 from kaput.faults.event_triggers import EventSource
+from kaput.faults.fault import NoGroups
 from kaput.faults.nemesis import Nemesis
-from kaput.faults.process_target import NoGroups
 from kaput.faults.resolving import Surroundings
 from kaput.scenario.timeline import Step
 from waiting import wait_for

@@ -16,7 +16,7 @@ from contextlib import suppress
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, ProcessFault, Scene, name_all, now_ns
 from kaput.faults.pause import TIMEOUT_S
-from kaput.faults.process_target import ProcessTarget
+from kaput.processes.pausable import PausableProcess
 from kaput.scenario.fault_kinds import CpuPressureOptions
 
 PERIOD_S = 0.1  # the default period of the kernel's CPU quota
@@ -37,7 +37,7 @@ def keeps(share: float, ran: float) -> bool:
 class _Throttle:
     """Stops and continues one process in a thread, and measures how long it ran."""
 
-    def __init__(self, node: ProcessTarget, share: float, over: threading.Event) -> None:
+    def __init__(self, node: PausableProcess, share: float, over: threading.Event) -> None:
         self.node, self.pid = node, node.pid
         self.ran_s = self.stopped_s = self.leaked_s = 0.0  # leaked: CPU time that it used while stopped
         self.periods = self.escapes = 0  # escapes: periods in which it did not stay stopped
@@ -131,7 +131,7 @@ class CpuPressure(ProcessFault):
         self._over = threading.Event()
         self._throttles: list[_Throttle] = []
 
-    def inject_into(self, alive: Sequence[ProcessTarget], nodes: Sequence[ProcessTarget]) -> Effect:
+    def inject_into(self, alive: Sequence[PausableProcess], nodes: Sequence[PausableProcess]) -> Effect:
         moving = [node for node in alive if not node.is_stopped()]
         if not moving:
             return Effect(None, False, f"{name_all(alive)}: stopped already")
@@ -148,7 +148,7 @@ class CpuPressure(ProcessFault):
         text = f"{name_all(moving)}: {share:.0%} of the CPUs' time; at first {measured}"
         return Effect(max(began) if confirmed else None, confirmed, text)
 
-    def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, nodes: Sequence[PausableProcess], effect: Effect) -> tuple[int | None, Effect]:
         self._over.set()
         for throttle in self._throttles:
             throttle.join()

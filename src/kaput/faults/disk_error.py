@@ -13,13 +13,16 @@ import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kaput.cluster.disk import device_of, mount_again
 from kaput.errors import LabError
 from kaput.faults.ballast import PROBE
 from kaput.faults.fault import Effect, RunningFault, Scene, now_ns, start_again
-from kaput.faults.process_target import DiskTarget
 from kaput.processes.mounts import ask
+
+if TYPE_CHECKING:
+    from kaput.faults.fault import DiskTarget
 
 _SHUTDOWN = 0x8004587D  # FS_IOC_SHUTDOWN of linux/fs.h
 _NO_FLUSH = struct.pack("I", 2)  # nothing is written out before
@@ -49,7 +52,7 @@ def write_error(directory: Path) -> int | None:
     return None
 
 
-class DiskError(RunningFault[DiskTarget]):
+class DiskError(RunningFault["DiskTarget"]):
     """Proof: a synced write there succeeds before, fails with EIO after the injection and still at the heal,
     and succeeds again after it.
     """

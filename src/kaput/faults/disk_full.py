@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kaput.faults.ballast import Ballast
 from kaput.faults.fault import Effect, RunningFault, Scene, now_ns, start_again
-from kaput.faults.process_target import DiskTarget
+
+if TYPE_CHECKING:
+    from kaput.faults.fault import DiskTarget
 
 
-class DiskFull(RunningFault[DiskTarget]):
+class DiskFull(RunningFault["DiskTarget"]):
     """Proof: not one more page can be written there, at the injection and still at the heal.
 
     If a target has ended, only the file must still exist: its end may have freed space.

@@ -15,7 +15,7 @@ from kaput.cluster.node import Node
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, Scene, in_parallel, ms, now_ns
 from kaput.faults.kill import SigkillFault
-from kaput.faults.process_target import ProcessTarget
+from kaput.processes.pausable import PausableProcess
 
 _SERVES_S = 120.0  # a controller may refuse the new process until the session of the former one is over
 
@@ -41,7 +41,7 @@ class DiskLoss(SigkillFault):
         details = in_parallel(_empty, hit)
         return killed.with_proof("; ".join(details), not any(node.files() for node in hit))
 
-    def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, nodes: Sequence[PausableProcess], effect: Effect) -> tuple[int | None, Effect]:
         """Formats the disks, starts the nodes, and waits until each answers. Raises LabError."""
         down = [node for node in self._emptied if not node.running]
         filled = [f"the disk of {node.title} is not empty" for node in down if node.files()]

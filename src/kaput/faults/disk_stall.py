@@ -13,13 +13,15 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kaput.cluster.disk import device_of
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, RunningFault, Scene, name_all, now_ns
-from kaput.faults.process_target import DiskTarget
 from kaput.processes.records import unmarked_environment
+
+if TYPE_CHECKING:
+    from kaput.faults.fault import DiskTarget
 
 _ANSWER_S = 30.0  # what is dirty is written out first
 
@@ -71,7 +73,7 @@ class Freezer:
         return answer
 
 
-class DiskStall(RunningFault[DiskTarget]):
+class DiskStall(RunningFault["DiskTarget"]):
     """Proof: a write that begins after the freeze has not returned half a second later, and returns when the
     disk is thawed, not before.
     """

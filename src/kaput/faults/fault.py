@@ -21,14 +21,18 @@ from kaput.cluster.node import Node
 from kaput.cluster.wire import AccessRefused
 from kaput.core import MS, TopicPartition
 from kaput.errors import LabError
-from kaput.faults.process_target import NoGroups, ProcessTarget
+from kaput.processes.pausable import PausableProcess
 from kaput.scenario.fault_kinds import CommandOptions, Options
 from kaput.scenario.targets import CLUSTER, CLUSTERS, NODES, TOPIC
 from kaput.scenario.timeline import Step
 
 if TYPE_CHECKING:
     from kaput.evidence.recorder import Recorder
-    from kaput.workload.supervision.supervisor import Supervisor
+    from kaput.stores.running import StoreTarget
+    from kaput.workload.supervision.client_process import MemberSlot
+    from kaput.workload.supervision.supervisor import ProducerHandle, Supervisor
+
+    DiskTarget = Node | StoreTarget  # something with its data on its own file system
 
 
 _FLUSHED_SINGLY = 100  # the first rows are flushed one by one, later ones in batches of this size
@@ -147,6 +151,22 @@ class Commands(Protocol):
 
     def heal_done(self, step: str) -> None:
         """Records that they are healed."""
+
+
+class NoGroups:
+    """For a lab without clients; of a run, see workload/supervision/supervisor.py."""
+
+    def member(self, group: str, number: int) -> MemberSlot:
+        """Raises LabError."""
+        raise LabError(f"there is no group {group}")
+
+    def members_of(self, group: str) -> Sequence[MemberSlot]:
+        """Empty."""
+        return []
+
+    def producer(self, number: int) -> ProducerHandle:
+        """Raises LabError."""
+        raise LabError(f"there is no producer {number}")
 
 
 def cannot_grow(count: int) -> list[int]:
@@ -278,7 +298,7 @@ class Fault(ABC, Generic[_Hit]):
 
 
 NOT_RUNNING = "no target was running"
-_P = TypeVar("_P", bound=ProcessTarget)
+_P = TypeVar("_P", bound=PausableProcess)
 
 
 class RunningFault(Fault[Sequence[_P]]):
@@ -294,7 +314,7 @@ class RunningFault(Fault[Sequence[_P]]):
 
 
 NodeFault = RunningFault[Node]
-ProcessFault = RunningFault[ProcessTarget]
+ProcessFault = RunningFault[PausableProcess]
 
 
 def in_parallel(action: Callable[[_T], _R], these: Sequence[_T]) -> list[_R]:
@@ -309,7 +329,7 @@ def in_parallel(action: Callable[[_T], _R], these: Sequence[_T]) -> list[_R]:
     return [future.result() for future in futures]
 
 
-def name_all(nodes: Sequence[ProcessTarget]) -> str:
+def name_all(nodes: Sequence[PausableProcess]) -> str:
     """`broker 1 (pid 77)`, for proofs."""
     return ", ".join(f"{node.title} (pid {node.pid})" for node in nodes)
 
@@ -328,7 +348,7 @@ class Restart:
     complete: bool  # whether all of them run
 
 
-def start_again(nodes: Sequence[ProcessTarget]) -> Restart:
+def start_again(nodes: Sequence[PausableProcess]) -> Restart:
     """Starts all of these nodes, even if some fail."""
     at_ns, details, complete = None, [], True
     for node in nodes:
@@ -355,14 +375,14 @@ class HealedByRestart(RunningFault[Any]):
         super().__init__(scene)
         self._pids: dict[int, int | None] = {}  # pids of the processes that were hit, by node
 
-    def mark_hit(self, nodes: Sequence[ProcessTarget]) -> None:
+    def mark_hit(self, nodes: Sequence[PausableProcess]) -> None:
         """Marks nodes as down because of this fault, so that only its heal restarts them."""
         self._pids = {node.id: node.pid for node in nodes}
 
-    def was_hit(self, node: ProcessTarget) -> bool:
+    def was_hit(self, node: PausableProcess) -> bool:
         return node.id in self._pids
 
-    def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, nodes: Sequence[PausableProcess], effect: Effect) -> tuple[int | None, Effect]:
         """Starts the nodes that were hit; the returned time is that of the last start."""
         hit = [node for node in nodes if self.was_hit(node)]
         early = [node for node in hit if node.pid != self._pids[node.id]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kaput.core import MS
 from kaput.faults.fault import Effect, HealedByRestart, in_parallel, name_all, now_ns
 from kaput.faults.members import Down
-from kaput.faults.process_target import ProcessTarget
+from kaput.processes.pausable import PausableProcess
 from kaput.scenario.targets import PRODUCER
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class SigkillFault(HealedByRestart):
     """Kills processes with SIGKILL; they stay down until the heal."""
 
-    def inject_into(self, alive: Sequence[ProcessTarget], nodes: Sequence[ProcessTarget]) -> Effect:
+    def inject_into(self, alive: Sequence[PausableProcess], nodes: Sequence[PausableProcess]) -> Effect:
         """Proof: the process no longer exists."""
         who, start = name_all(alive), now_ns()
         self.mark_hit(alive)
@@ -48,7 +48,7 @@ class KillProducer(SigkillFault):
             producer.expect_return()
         return super().inject(nodes)
 
-    def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, nodes: Sequence[PausableProcess], effect: Effect) -> tuple[int | None, Effect]:
         return super().heal(nodes, effect) if self._returns else (now_ns(), effect)
 
     @property

@@ -10,7 +10,7 @@ from kaput.core import MS
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, ProcessFault, Scene, ms, name_all, now_ns
 from kaput.faults.members import MemberFault, new_owners, own_partitions, owned_at
-from kaput.faults.process_target import ProcessTarget
+from kaput.processes.pausable import PausableProcess
 
 if TYPE_CHECKING:
     from kaput.workload.supervision.client_process import MemberSlot
@@ -28,7 +28,7 @@ class Pause(ProcessFault):
         self._pids: dict[int, int | None] = {}  # pids of the stopped processes, by node
         self._cpu: dict[int, float] = {}
 
-    def inject_into(self, alive: Sequence[ProcessTarget], nodes: Sequence[ProcessTarget]) -> Effect:
+    def inject_into(self, alive: Sequence[PausableProcess], nodes: Sequence[PausableProcess]) -> Effect:
         # An already stopped process belongs to another step, and proves nothing about this one.
         moving = [node for node in alive if not node.is_stopped()]
         if not moving:
@@ -42,7 +42,7 @@ class Pause(ProcessFault):
         self._cpu = {node.id: node.cpu_seconds() for node in moving}
         return Effect(stopped, len(moving) == len(nodes), f"{name_all(moving)}: SIGSTOP, state stopped")
 
-    def heal(self, nodes: Sequence[ProcessTarget], effect: Effect) -> tuple[int | None, Effect]:
+    def heal(self, nodes: Sequence[PausableProcess], effect: Effect) -> tuple[int | None, Effect]:
         ours = [node for node in nodes if node.id in self._pids]
         paused = [node for node in ours if node.running and node.pid == self._pids[node.id]]
         ended = [node for node in ours if node not in paused]
@@ -66,13 +66,13 @@ class Pause(ProcessFault):
         holds = resumed and not moved and not any(used_ms.values())
         return healed if resumed else None, effect.with_proof("; ".join(details), holds)
 
-    def _used_ms(self, node: ProcessTarget) -> float | None:
+    def _used_ms(self, node: PausableProcess) -> float | None:
         """CPU time since it was stopped; None if unknown, or if the process is ending."""
         with contextlib.suppress(LabError):
             return (node.cpu_seconds() - self._cpu[node.id]) * 1000 if node.id in self._cpu else None
         return None
 
-    def _wait(self, nodes: Sequence[ProcessTarget], *, stopped: bool) -> bool:
+    def _wait(self, nodes: Sequence[PausableProcess], *, stopped: bool) -> bool:
         """Waits until all are stopped (or running); returns whether they are in time."""
         return self.wait(lambda: all(node.is_stopped() == stopped for node in nodes), TIMEOUT_S, 0.001)
 

@@ -19,8 +19,7 @@ from kaput.core import TopicPartition, cluster_and_topic
 from kaput.errors import LabError
 from kaput.faults.catalogue import fault_class
 from kaput.faults.event_triggers import Occurrence
-from kaput.faults.fault import Commands, Fault, FrameLog, Scene, cannot_grow, cannot_upgrade
-from kaput.faults.process_target import DiskTarget, NoGroups
+from kaput.faults.fault import Commands, Fault, FrameLog, NoGroups, Scene, cannot_grow, cannot_upgrade
 from kaput.scenario.fault_kinds import COMMAND, KINDS
 from kaput.scenario.mirrors import FIRST_MIRROR_ID
 from kaput.scenario.producers import ID_PREFIX, partition_of, transactional_id
@@ -28,6 +27,7 @@ from kaput.scenario.targets import CLUSTER, CLUSTERS, MEMBERS, MIRROR, PRODUCER,
 from kaput.scenario.timeline import Step
 
 if TYPE_CHECKING:
+    from kaput.faults.fault import DiskTarget
     from kaput.workload.supervision.client_process import MemberSlot
     from kaput.workload.supervision.supervisor import Supervisor
 

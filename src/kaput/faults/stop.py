@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from kaput.core import MS
 from kaput.faults.fault import Effect, HealedByRestart, in_parallel, name_all, now_ns
 from kaput.faults.members import Down
-from kaput.faults.process_target import ProcessTarget
+from kaput.processes.pausable import PausableProcess
 
 # Kafka hands over its leaderships and writes a clean-shutdown marker; it retries if the controller is dead.
 TIMEOUT_S = 60
@@ -21,7 +21,7 @@ class Stop(HealedByRestart):
 
     name = "stop"
 
-    def inject_into(self, alive: Sequence[ProcessTarget], nodes: Sequence[ProcessTarget]) -> Effect:
+    def inject_into(self, alive: Sequence[PausableProcess], nodes: Sequence[PausableProcess]) -> Effect:
         who, start = name_all(alive), now_ns()
         self.mark_hit(alive)
         in_parallel(lambda node: node.terminate(TIMEOUT_S), alive)

@@ -56,7 +56,11 @@ class Signalled(Protocol):
 
 
 class PausableProcess(ABC):
-    """Something that runs a process, possibly several in succession."""
+    """Something that runs a process, possibly several in succession: what faults hit. `id`: its number,
+    unique among the targets of a fault.
+    """
+
+    id: int
 
     @property
     @abstractmethod
@@ -67,6 +71,23 @@ class PausableProcess(ABC):
     @abstractmethod
     def running(self) -> bool:
         """Whether its process exists; a paused process counts as running."""
+
+    @property
+    @abstractmethod
+    def pid(self) -> int | None:
+        """The process id of its last start."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Starts it; does nothing if it runs. May raise LabError."""
+
+    @abstractmethod
+    def kill(self) -> int:
+        """SIGKILLs it; returns when it ended (ns). May raise LabError."""
+
+    @abstractmethod
+    def terminate(self, timeout_s: float) -> bool:
+        """Sends SIGTERM; returns whether it ended in time."""
 
     @abstractmethod
     def _started(self) -> Signalled:

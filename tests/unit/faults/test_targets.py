@@ -7,7 +7,7 @@ import pytest
 from fakes.cluster import FakeAdmin
 from fakes.members import FakeGroups
 from kaput.errors import LabError
-from kaput.faults.process_target import NoGroups
+from kaput.faults.fault import NoGroups
 from kaput.faults.resolving import _offsets_partition as offsets_partition
 from kaput.faults.resolving import resolve, resolve_members
 from kaput.scenario.producers import partition_of
