@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from kaput.api.judging import Scratch, sealed_evidence
 from kaput.cli import completion
-from kaput.cli.options import Columns, Reports, SparkConf, TableOptions, columns_of
+from kaput.cli.options import Columns, FindingsJson, Page, Reports, SparkConf, TableOptions, columns_of
 from kaput.cli.results import (
     Baseline,
     Result,
@@ -54,7 +54,6 @@ Master = Annotated[
         "own process, which is faster).",
     ),
 ]
-AsJson = Annotated[bool, Option("--json", help="Print findings.json on stdout; for several runs, a list.")]
 LedgerRow = Annotated[
     LedgerGrain,
     Option(
@@ -62,7 +61,6 @@ LedgerRow = Annotated[
         "ledger."
     ),
 ]
-Page = Annotated[bool, Option("--page/--no-page", help="Write report.html after the verdict.")]
 Profile = Annotated[bool, Option("--profile", help="Print what the CPU time was spent on, to stderr.")]
 ScratchDirectory = Annotated[
     Path | None,
@@ -79,7 +77,7 @@ def analyze_command(
     *,
     master: Master = None,
     spark_conf: SparkConf = None,
-    json: AsJson = False,
+    json: FindingsJson = False,
     ledger: LedgerRow = "stretches",
     page: Page = True,
     profile: Profile = False,
