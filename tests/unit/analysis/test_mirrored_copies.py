@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
+from fakes.judging import findings_in, judged
 from fakes.kinds_of_anomalies import OF_MIRRORS
 from fakes.mirror_histories import (
     HERE,
@@ -23,13 +25,9 @@ from fakes.mirror_histories import (
     translated_behind,
     two_clusters,
 )
-from kaput.analysis.pipeline import analyse
+from kaput.analysis.questions.mirrors import with_removed
+from kaput.analysis.views.places import Places
 from kaput.evidence.findings import Anomaly, Findings
-from kaput.evidence.reading import check
-
-
-def _judged(history: History, path: Path) -> Findings:
-    return analyse(check(history.read_to_end().write(path)), InProcess())
 
 
 def _found(findings: Findings) -> dict[str, int]:
@@ -45,7 +43,7 @@ def _one(findings: Findings, name: str) -> Anomaly:
 def test_a_history_shows_its_anomaly(name: str, tmp_path: Path) -> None:
     """Exactly so often, with its story, and nothing else."""
     history, counts, story = MIRROR_CASES[name]
-    findings = _judged(history(), tmp_path)
+    findings = judged(history(), tmp_path)
     assert _found(findings) == counts
     assert findings.anomaly(name)[0].examples[0].story == story
 
@@ -60,7 +58,7 @@ def test_mirrored_record_is_neither_duplicate_nor_phantom(tmp_path: Path) -> Non
     history.groups, history.drained = {"billing": True}, {"dc1->dc2": True}
     history.handed(0, 0, 0, 10, **HERE).mirrored("translated", 20, group="billing", target_offset=1)
     history.handed(1, 0, 1, 30, **THERE).handed(2, 0, 2, 31, **THERE)
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     assert findings.verdict == "held", findings.reasons
     assert _found(findings) == {}
     assert [(f.stored, f.count) for f in findings.fates] == [("1", 3)]
@@ -78,7 +76,7 @@ def test_the_same_topic_in_two_clusters_is_two_topics(tmp_path: Path) -> None:
     for seq in range(4):
         where = HERE if seq % 2 else THERE
         history.sent(0, seq, seq // 2, **where).stored(seq // 2, 0, seq, **where)
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     assert findings.verdict == "held", findings.reasons
     assert _found(findings) == {} and findings.totals.stored_messages == 4
 
@@ -90,7 +88,7 @@ def test_a_message_that_only_the_other_cluster_has_is_lost(tmp_path: Path) -> No
     history = sent_and_mirrored(two_clusters(), 0, 1, 2)
     history.rows["log"] = [r for r in history.rows["log"] if (r["cluster"], r["seq"]) != ("dc1", 1)]
     history.groups = {"billing": False}
-    assert _found(_judged(history.handed(1, 0, 1, 10, **THERE), tmp_path)) == {"lost": 1}
+    assert _found(judged(history.handed(1, 0, 1, 10, **THERE), tmp_path)) == {"lost": 1}
 
 
 def test_a_replay_that_stores_a_message_elsewhere_moves_its_home(tmp_path: Path) -> None:
@@ -99,17 +97,17 @@ def test_a_replay_that_stores_a_message_elsewhere_moves_its_home(tmp_path: Path)
     history.stores, history.drained = {"local": True}, {"dc1->dc2": True}
     history.sent(0, 3, None, "kept", **HERE).kept(0, 3, **HERE)
     history.replayed(0, 3, 90, **THERE).stored(3, 0, 3, **THERE)
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     assert _found(findings) == {}
     assert findings.kept is not None and findings.kept.delivered_later == 1
 
 
 def test_exactly_once_mirror_may_not_duplicate(tmp_path: Path) -> None:
     """Without it a second copy is permitted."""
-    permitted = _one(_judged(mirrored_twice(), tmp_path / "once"), "mirrored-twice").permitted
+    permitted = _one(judged(mirrored_twice(), tmp_path / "once"), "mirrored-twice").permitted
     history = mirrored_twice()
     history.mirrors[0]["exactly-once"] = True
-    findings = _judged(history, tmp_path / "exactly")
+    findings = judged(history, tmp_path / "exactly")
     assert (permitted, _one(findings, "mirrored-twice").permitted) == (1, 0)
     assert findings.verdict == "violated" and "exactly-once" in " ".join(findings.reasons)
 
@@ -122,18 +120,18 @@ def test_aborted_copies_of_an_exactly_once_mirror_do_not_count(tmp_path: Path) -
     for offset, seq in enumerate((0, 1, 2), start=3):
         history.stored(offset, 0, seq, **THERE)
     history.drained = {"dc1->dc2": True}
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     assert _found(findings) == {}
     assert findings.verdict == "held", findings.reasons
 
 
 def test_looped_record_is_a_violation_under_the_default_policy(tmp_path: Path) -> None:
     """With the identity policy a mirror cannot know."""
-    assert _one(_judged(looped(), tmp_path / "identity"), "looped").permitted == 1
+    assert _one(judged(looped(), tmp_path / "identity"), "looped").permitted == 1
     history = looped()
     history.mirrors[1] |= {"policy": "default"}
     history.rows["log"][-1] |= {"topic": "dc2.orders", "offset": 0}
-    findings = _judged(history, tmp_path / "default")
+    findings = judged(history, tmp_path / "default")
     assert (_one(findings, "looped").count, _one(findings, "looped").permitted) == (1, 0)
 
 
@@ -141,7 +139,7 @@ def test_stopped_mirror_owes_only_records_it_had_passed(tmp_path: Path) -> None:
     """But what it had passed already: RPO in messages and in seconds is of both."""
     history = sent_and_mirrored(two_clusters(), 1, sent=5)
     history.mirrored("started", 0).mirrored("drained", 8, source_offset=2).mirrored("stopped", 2_005)
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     unmirrored, (mirror,) = _one(findings, "unmirrored"), findings.mirrors
     assert unmirrored.causes == {"unexplained": 1, "stopped": 3} and unmirrored.permitted == 3
     assert (mirror.unmirrored, mirror.ended, mirror.ended_ns) == (4, "stopped", at(2_005))
@@ -152,7 +150,7 @@ def test_acks_after_the_mirror_ended_are_not_in_the_rpo(tmp_path: Path) -> None:
     """The target lacks it; the mirror had ended, though it had everything then."""
     history = sent_and_mirrored(two_clusters(), 0, sent=6).mirrored("started", 0).mirrored("stopped", 3.5)
     history.drained = {"dc1->dc2": True}
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     (mirror,) = findings.mirrors
     assert mirror.causes == {"after-end": 3, "unexplained": 2}
     assert (mirror.unmirrored, mirror.rpo_messages, mirror.unmirrored_since_ns) == (5, 2, at(2))
@@ -163,7 +161,7 @@ def test_group_moves_at_its_first_assignment_in_the_target(tmp_path: Path) -> No
     history = translated_behind()
     history.event("assigned", 1, **HERE).event("assigned", 20, **THERE).event("assigned", 45, **THERE)
     history.rows["mirror"][-1]["at_ns"] = at(50)
-    assert _found(_judged(history, tmp_path)) == {"translated-behind": 1}
+    assert _found(judged(history, tmp_path)) == {"translated-behind": 1}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +180,7 @@ def test_causes_of_unmirrored_records(how: str, tmp_path: Path) -> None:
     history.read_to_end()
     if how == "unread":
         history.rows["end_offsets"][-1]["drained_to"] = 0
-    findings = analyse(check(history.write(tmp_path)), InProcess())
+    findings = findings_in(history.write(tmp_path))
     expected = {
         "fault": ({"fault": 1}, 1),
         "killed": ({"fault": 1}, 1),
@@ -213,7 +211,7 @@ def _overtaken(start: int) -> History:
 def test_deletion_ahead_of_the_mirror_is_permitted_with_times(tmp_path: Path) -> None:
     """Messages 1 to 3 were deleted before it came to them: permitted, and told since when."""
     history = _overtaken(4).deleted("dc1:orders", 30)
-    findings = analyse(check(history.write(tmp_path)), InProcess())
+    findings = findings_in(history.write(tmp_path))
     unmirrored, (mirror,) = _one(findings, "unmirrored"), findings.mirrors
     assert (unmirrored.count, unmirrored.permitted, unmirrored.causes) == (3, 3, {"deleted": 3})
     assert (mirror.deleted_first_ns, mirror.deleted_last_ns) == (at(2), at(4))
@@ -223,7 +221,7 @@ def test_deletion_ahead_of_the_mirror_is_permitted_with_times(tmp_path: Path) ->
 
 def test_deletion_does_not_excuse_later_unmirrored_records(tmp_path: Path) -> None:
     """Message 3 is in dc1 still, and the mirror passed it; where no step deleted the rest, it is in doubt."""
-    findings = analyse(check(_overtaken(3).write(tmp_path)), InProcess())
+    findings = findings_in(_overtaken(3).write(tmp_path))
     unmirrored, (mirror,) = _one(findings, "unmirrored"), findings.mirrors
     assert unmirrored.causes == {"deleted": 2, "unexplained": 1} and unmirrored.permitted == 2
     assert (mirror.deleted_first_ns, mirror.deleted_last_ns) == (at(2), at(3))
@@ -233,7 +231,7 @@ def test_deletion_does_not_excuse_later_unmirrored_records(tmp_path: Path) -> No
 def test_records_after_the_mirror_ended_are_not_blamed_on_deletion(tmp_path: Path) -> None:
     """It would not have copied what was acknowledged after its end, whatever was deleted."""
     history = _overtaken(4).mirrored("started", 0).mirrored("stopped", 3.5)
-    findings = analyse(check(history.write(tmp_path)), InProcess())
+    findings = findings_in(history.write(tmp_path))
     assert _one(findings, "unmirrored").causes == {"deleted": 2, "after-end": 1}
 
 
@@ -295,7 +293,7 @@ def test_what_the_target_compacted_is_not_unmirrored(
     history: History, removed: int, causes: dict[str, int], tmp_path: Path
 ) -> None:
     """A later message of the same key is there, and a gap where it was; the last one of a key has to be."""
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     (mirror,) = findings.mirrors
     assert (mirror.removed, mirror.causes, mirror.rpo_messages) == (removed, causes, sum(causes.values()))
     assert mirror.acknowledged == mirror.mirrored + mirror.removed + mirror.unmirrored
@@ -313,7 +311,7 @@ def test_what_the_retention_of_the_target_removed_is_not_unmirrored(tmp_path: Pa
     history.read_to_end()
     for row in history.rows["end_offsets"]:
         row["start_offset"] = 3 if row["cluster"] == "dc2" else 0
-    findings = analyse(check(history.write(tmp_path)), InProcess())
+    findings = findings_in(history.write(tmp_path))
     (mirror,) = findings.mirrors
     assert (mirror.mirrored, mirror.removed, mirror.causes) == (2, 2, {"maybe-removed": 1})
     assert _one(findings, "unmirrored").unclear == 1
@@ -343,7 +341,7 @@ def test_records_skipped_on_failback_are_ruled_as_unmirrored(how: str, tmp_path:
         history.mirrored(how, 15)
     if how == "unexplained":
         history.mirrored("drained", 15, source_offset=3)
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     ruled = {"unexplained": "violated", "behind": "inconclusive"}.get(how, "held")
     assert findings.verdict == ruled, findings.reasons
     assert _found(findings) == {
@@ -368,14 +366,14 @@ def test_records_skipped_on_failback_may_have_been_compacted(how: str, tmp_path:
         history.mirrored("killed", 15)
     else:
         history.mirrored("drained", 15, source_offset=3)
-    skipped = _one(_judged(history, tmp_path), "translated-ahead")
+    skipped = _one(judged(history, tmp_path), "translated-ahead")
     assert (skipped.count, skipped.permitted, skipped.unclear) == (2, 0, 2)
 
 
 def test_mirrored_record_skipped_on_failback_is_a_violation(tmp_path: Path) -> None:
     """Message 1 was in dc2, and the group was given it nowhere: skipped, and never permitted."""
     history = _failed_back().mirrored("started", 0).mirrored("stopped", 15).stored(2, 0, 1, **THERE)
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     assert findings.verdict == "violated"
     assert [
         (_one(findings, n).count, _one(findings, n).permitted) for n in ("unseen", "translated-ahead")
@@ -390,7 +388,7 @@ def test_failback_with_an_unread_target_is_inconclusive(tmp_path: Path) -> None:
     history = _failed_back().mirrored("started", 0).mirrored("stopped", 15).read_to_end()
     (row,) = [row for row in history.rows["end_offsets"] if row["cluster"] == "dc2"]
     row["drained_to"] = 1
-    findings = analyse(check(history.write(tmp_path)), InProcess())
+    findings = findings_in(history.write(tmp_path))
     assert findings.verdict == "inconclusive", findings.reasons
     assert "was not read to its end" in " ".join(findings.reasons)
 
@@ -401,7 +399,7 @@ def test_unmirrored_record_unseen_by_a_moved_group_is_permitted(tmp_path: Path) 
     history.groups = {"billing": True}
     history.mirrored("started", 0).mirrored("stopped", 9)
     history.handed(0, 0, 0, 10, **HERE).mirrored("translated", 20, group="billing", target_offset=1)
-    findings = _judged(history.handed(1, 0, 1, 30, **THERE), tmp_path)
+    findings = judged(history.handed(1, 0, 1, 30, **THERE), tmp_path)
     assert _found(findings) == {"unmirrored": 1, "unseen": 1}
     assert findings.anomaly("unseen")[0].permitted == 1 and findings.verdict == "held", findings.reasons
 
@@ -420,7 +418,7 @@ def test_rto_of_writes_and_reads(tmp_path: Path) -> None:
     history = _with_plan(translated_behind())
     for row in history.rows["deliveries"]:
         row["polled_ns"] += at(2_000) - at(0) if row["cluster"] == "dc2" and row["seq"] < 3 else 0
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     plan = findings.plan
     assert plan is not None and (plan.source, plan.target) == ("dc1", "dc2")
     assert [(s.kind, s.seconds) for s in plan.steps] == [
@@ -437,7 +435,7 @@ def test_rto_of_writes_and_reads(tmp_path: Path) -> None:
 def test_rto_of_writes_starts_at_the_fault(tmp_path: Path) -> None:
     """What was acknowledged after it, in the cluster that was left, shortens nothing."""
     history = _with_plan(translated_behind()).fault(1, 2.5, 900)
-    plan = _judged(history, tmp_path).plan
+    plan = judged(history, tmp_path).plan
     assert plan is not None and plan.rto_writes is not None
     assert plan.rto_writes.seconds == pytest.approx(2.698)  # 2 ms to 2,700 ms
 
@@ -446,7 +444,7 @@ def test_fault_on_a_mirror_is_not_where_the_rto_starts(tmp_path: Path) -> None:
     """The source goes on acknowledging until it is fenced."""
     history = _with_plan(translated_behind()).fault(1, 2.5, 900, fault="bandwidth", target="mirror dc1->dc2")
     history.rows["faults"][0]["brokers"] = []
-    plan = _judged(history, tmp_path).plan
+    plan = judged(history, tmp_path).plan
     assert plan is not None and plan.rto_writes is not None
     assert plan.rto_writes.seconds == pytest.approx(2.697)  # 3 ms to 2,700 ms
 
@@ -456,7 +454,7 @@ def _rewritten(history: History, path: Path, change: Callable[[pa.Table], pa.Tab
     folder = history.write(path / "run")
     for file in path.glob("run/evidence/*/*.parquet"):
         pq.write_table(change(pq.read_table(file)), file, write_statistics=False, **how)
-    return analyse(check(folder), InProcess()).to_json()
+    return findings_in(folder).to_json()
 
 
 def test_evidence_without_a_cluster_column_is_accepted(tmp_path: Path) -> None:
@@ -500,7 +498,7 @@ def test_a_mirror_has_no_lag_where_producers_write_to_its_copies(
     history.mirrored("lag", 15, mirror="dc2->dc9", source_offset=9, target_offset=2, value=9.0)  # not ours
     for ms, value in ((10, 3.0), (20, 7.0)):
         history.mirrored("lag", ms, source_offset=9, target_offset=2, value=value)
-    assert _judged(history, tmp_path).mirrors[0].lag_max == lag
+    assert judged(history, tmp_path).mirrors[0].lag_max == lag
 
 
 def test_a_mirror_has_no_lag_once_producers_were_moved_to_its_copies(tmp_path: Path) -> None:
@@ -509,4 +507,28 @@ def test_a_mirror_has_no_lag_once_producers_were_moved_to_its_copies(tmp_path: P
         history.mirrored("lag", ms, source_offset=9, target_offset=2, value=value)
     step = {"step": "move-producers", "kind": "move-producers", "outcome": "done", "proof": "1 moved"}
     history.add("plan", started_ns=at(15), ended_ns=at(16), **step)
-    assert _judged(history, tmp_path).mirrors[0].lag_max == 3
+    assert judged(history, tmp_path).mirrors[0].lag_max == 3
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_a_mirror_that_stopped_early_passes_on_little(policy: str, tmp_path: Path) -> None:
+    """Of 300 messages that were attempted after its end, none is looked at one by one: only messages 1 and 2,
+    which it had not copied by then, may have been compacted, and 1 was.
+    """
+    history = sent_and_mirrored(two_clusters(), sent=304)
+    history.topics[0]["config"], history.producers[0]["key"] = {"cleanup.policy": policy}, 2
+    for row in history.rows["sends"]:
+        row |= {"attempt_ns": at(row["seq"] - 0.5), "done_ns": at(row["seq"])}
+    history.stored(0, 0, 0, **THERE).stored(3, 0, 3, **THERE)
+    history.mirrored("started", 0).mirrored("stopped", 3.2).read_to_end()
+    passed = []
+
+    def looked_at(missing: pl.DataFrame, places: Places) -> pl.DataFrame:
+        passed.append(missing.height)
+        return with_removed(missing, places)
+
+    with patch("kaput.analysis.questions.mirrors.with_removed", looked_at):
+        (mirror,) = judged(history, tmp_path).mirrors
+    compacts = policy == "compact"
+    lacking = {"after-end": 300, "stopped": 1 if compacts else 2}
+    assert (mirror.causes, mirror.removed, sum(passed)) == (lacking, int(compacts), 2 * compacts)

@@ -30,7 +30,7 @@ from kaput.analysis.runs.columns import ACKED, MESSAGE, NAMED, SPOT, key_of, loo
 from kaput.analysis.runs.cutting import beyond, each, single
 from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.names import SHIFT
-from kaput.analysis.runs.run import NULL
+from kaput.analysis.runs.run import NULL, nullable
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
@@ -65,11 +65,21 @@ RULINGS: Mapping[str, Ruling] = {
     "behind": unclear("the mirror was still running, and had not got that far"),
 }
 CAUSES = tuple(RULINGS)
+_DOUBTED = ("unexplained", "behind")  # unless the target may have removed it
 REMOVED = "removed"  # as configured in the target: not a cause, since the target lacks nothing by it
 _FATES = Sum(("mirror", "fate", "late"), ("n",), ("first_ns",), ("last_ns",))
+_TIMES = ("done_ns_first", "done_ns_last")
+_OF_FATES = (
+    "mirror",
+    "fate",
+    "late",
+    "n",
+    pl.col(_TIMES[0]).alias("first_ns"),
+    pl.col(_TIMES[1]).alias("last_ns"),
+)
 _MISSING = {
     **dict.fromkeys(
-        (*MESSAGE, "place", "n", "source_place", "source_offset", "first_offset", "at_ns", "done_ns", "late"),
+        (*MESSAGE, "place", "n", "source_place", "source_offset", "first_offset", "at_ns", *_TIMES, "late"),
         pl.Int64,
     ),
     "handed": pl.Boolean,
@@ -113,17 +123,15 @@ class Unmirrored(Question):
         if not ran:
             return
         every, missing = pl.concat(ran), pl.col("fate").is_in(CAUSES)
-        removing = (missing & removes(pl.col("copy_place"), messages.known)).fill_null(False)
+        removing = _may_be_removed(messages.known)
         yield To("missing_copies", _missing(every.filter(removing), messages))
         every = every.filter(~removing)
-        times = {"first_ns": "done_ns_first", "last_ns": "done_ns_last"}
-        yield SumPart("mirrored", every.select("mirror", "fate", "late", "n", **times))
+        yield SumPart("mirrored", every.select(*_OF_FATES))
         yield messages.case("unmirrored", every.filter(missing))
 
     def of_places(self, places: Places) -> Iterator[Find]:
         rows = with_removed(places.tables["missing_copies"], places)
-        times = dict.fromkeys(("first_ns", "last_ns"), "done_ns")
-        yield SumPart("missing", rows.select("mirror", "fate", "late", "n", **times))
+        yield SumPart("missing", rows.select(*_OF_FATES))
         cases = rows.filter(pl.col("fate").is_in(CAUSES))
         yield Cases("unmirrored", cases.with_columns(place="source_place", offset="first_offset"))
 
@@ -199,7 +207,11 @@ def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> p
 
 def removes(place: pl.Expr, known: Known) -> pl.Expr:
     """Whether the log of a place in a target may have lost records by its settings."""
-    return (place // SHIFT).is_in(list(known.removing.compacted)) | place.is_in(_trimmed(known))
+    return _compacts(place, known) | place.is_in(_trimmed(known))
+
+
+def _compacts(place: pl.Expr, known: Known) -> pl.Expr:
+    return (place // SHIFT).is_in(list(known.removing.compacted))
 
 
 def _trimmed(known: Known) -> list[int]:
@@ -211,42 +223,78 @@ def _trimmed(known: Known) -> list[int]:
     ]
 
 
+def _may_be_removed(known: Known) -> pl.Expr:
+    """Whether what is missing may be what its target has removed by itself (with_removed): a compacted topic
+    may have, except what was attempted after the only mirror that leads there had ended; any other only
+    what a group was delivered there, or what the mirror had passed, or has not reached.
+    """
+    place, targets = pl.col("copy_place"), Counter(mirror.target for mirror in known.mirrors)
+    ended = {m.name: m.ended_ns for m in known.mirrors if m.ended_ns is not None and targets[m.target] == 1}
+    since_ns = pl.col("mirror").replace_strict(ended, default=None, return_dtype=pl.Int64)
+    later = (pl.col("attempt_ns_first") > since_ns).fill_null(False)
+    copied = pl.col("handed") | ~later
+    shown = pl.col("handed") | pl.col("fate").is_in(_DOUBTED)
+    removes_ = (_compacts(place, known) & copied) | (place.is_in(_trimmed(known)) & shown)
+    return (pl.col("fate").is_in(CAUSES) & removes_).fill_null(False)
+
+
 def _missing(stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:
-    """_MISSING, a row for each message. `place`: of its copy."""
-    times = messages.times
-    rows = each(stretches.with_columns(**IN_SOURCE), at_ns=times["attempts"], done_ns=times["dones"])
-    return rows.with_columns(place="copy_place").select(list(_MISSING))
+    """_MISSING: a row for each message of a compacted topic, else for each stretch. `place`: of its copy."""
+    times, rows = messages.times, stretches.with_columns(**IN_SOURCE)
+    single_ = _compacts(pl.col("copy_place"), messages.known)
+    at_ns = nullable("at_ns", times["attempts"][rows["row"].to_numpy()])
+    dones = dict.fromkeys(_TIMES, times["dones"])
+    one_by_one = each(rows.filter(single_), at_ns=times["attempts"], **dones)
+    both = (one_by_one, rows.with_columns(at_ns).filter(~single_))
+    return pl.concat(some.with_columns(place="copy_place").select(list(_MISSING)) for some in both)
 
 
 def with_removed(missing: pl.DataFrame, places: Places) -> pl.DataFrame:
     """The rows, with the fate of those that the target removed as configured, or may have removed."""
+    if missing.is_empty():
+        return missing
+    copies, from_ = places.tables["mirrored_copies"].filter("mirrored"), ["place", "source_place"]
+    lowest = copies.group_by(from_).agg(lowest=pl.col("source_offset").min())
+    rows = missing.join(lowest, on=from_, how="left")
+    compacts = _compacts(pl.col("place"), places.known)
+    # What is at the lowest offset has a copy: only where acknowledgements contradict the log does a stretch
+    # lie on both sides of it; then both parts have its times.
+    others = pl.concat(_cut(rows.filter(~compacts), "source_offset", "lowest"))
+    others = others.with_columns(superseded=pl.lit(False), compactable=pl.lit(False))
+    rows = pl.concat([_with_superseded(rows.filter(compacts), copies, places).select(others.columns), others])
+    below = (pl.col("source_offset") < pl.col("lowest")).fill_null(True)
+    trimmed = pl.col("place").is_in(_trimmed(places.known)) & below
+    removed = pl.col("superseded") | (trimmed & pl.col("handed"))
+    doubted = pl.col("fate").is_in(_DOUBTED) & (trimmed | pl.col("compactable"))
+    fate = pl.when(removed).then(pl.lit(REMOVED)).when(doubted).then(pl.lit(MAYBE_REMOVED)).otherwise("fate")
+    return rows.with_columns(fate=fate)
+
+
+def _with_superseded(missing: pl.DataFrame, copies: pl.DataFrame, places: Places) -> pl.DataFrame:
+    """The rows, each of one message of a compacted topic: `superseded`, whether the target compacted it, and
+    `compactable`, whether it may have.
+    """
     removing, key = places.known.removing, key_of(places.known.removing.keys).alias("key")
-    copies = places.tables["mirrored_copies"].filter("mirrored")
-    there, from_, with_key = single(copies).with_columns(key), ["place", "source_place"], ["place", "key"]
+    mine, with_key = pl.col("place").is_in(missing["place"].unique().implode()), ["place", "key"]
+    there = single(copies.filter(mine)).with_columns(key)
     last = there.group_by(*with_key, "source_place").agg(last=pl.col("source_offset").max())
     newest = there.group_by(*with_key, "source_place", "producer").agg(newest=pl.col("seq").max())
-    lowest = copies.group_by(from_).agg(lowest=pl.col("source_offset").min())
-    own = single(places.log.filter(NAMED, "visible")).join(there, on=SPOT, how="anti")
+    own = single(places.log.filter(NAMED, "visible", mine)).join(there, on=SPOT, how="anti")
     own = own.with_columns(key).select(*with_key, own=pl.lit(True)).unique()
     rows = missing.with_columns(key).join(last, on=[*with_key, "source_place"], how="left")
     rows = rows.join(newest, on=[*with_key, "source_place", "producer"], how="left")
-    rows = rows.join(lowest, on=from_, how="left").join(own, on=with_key, how="left")
-    compacted = (pl.col("place") // SHIFT).is_in(list(removing.compacted))
+    rows = rows.join(own, on=with_key, how="left")
     by_seq = pl.when(pl.col("source_offset").is_null()).then(pl.col("newest") > pl.col("seq"))
     later = by_seq.otherwise(pl.col("last") > pl.col("source_offset")).fill_null(False)
-    below = (pl.col("source_offset") < pl.col("lowest")).fill_null(True)
-    trimmed = pl.col("place").is_in(_trimmed(places.known)) & below
     unknown = ~pl.col("producer").is_in(list(removing.keys)) | pl.col("own").fill_null(False)
     # Compaction leaves gaps; so do the markers of a mirror's transactions.
-    gaps, superseded = _gaps(places), compacted & later
-    enough = (superseded.sum().over("mirror", "place") <= gaps) & ~pl.col("mirror").is_in(
+    gaps = _gaps(places)
+    enough = (later.sum().over("mirror", "place") <= gaps) & ~pl.col("mirror").is_in(
         [mirror.name for mirror in places.known.mirrors if mirror.exactly_once]
     )
-    removed = (superseded & (enough | pl.col("handed"))) | (trimmed & pl.col("handed"))
-    compactable = compacted & (unknown | later) & (gaps > 0)
-    doubted = pl.col("fate").is_in(["unexplained", "behind"]) & (trimmed | compactable)
-    fate = pl.when(removed).then(pl.lit(REMOVED)).when(doubted).then(pl.lit(MAYBE_REMOVED)).otherwise("fate")
-    return rows.with_columns(fate=fate)
+    return rows.with_columns(
+        superseded=later & (enough | pl.col("handed")), compactable=(unknown | later) & (gaps > 0)
+    )
 
 
 def _gaps(places: Places) -> pl.Expr:
@@ -278,15 +326,22 @@ def _begins(messages: Messages) -> pl.Expr:
     return looked_up(pl.col("place"), begins)
 
 
-def _cut_at(stretches: pl.DataFrame, offset: str, border: str, messages: Messages) -> pl.DataFrame:
-    """The stretches, cut at the offset in the column `border`, if it is inside those from `offset` on."""
+def _cut(stretches: pl.DataFrame, offset: str, border: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The stretches that do not have the offset in the column `border` inside, and both parts of the others.
+    `offset`: where they begin.
+    """
     first, n = pl.col(offset), pl.col("n")
     within = ((pl.col(border) > first) & (pl.col(border) < first + n)).fill_null(False)
-    cut = stretches.filter(within).with_columns(below=pl.col(border) - first)
-    if cut.is_empty():
+    cut = stretches.filter(within)
+    below = cut.with_columns(n=pl.col(border) - first)
+    return stretches.filter(~within), pl.concat([below, beyond(cut, offset, pl.col(border))])
+
+
+def _cut_at(stretches: pl.DataFrame, offset: str, border: str, messages: Messages) -> pl.DataFrame:
+    """The stretches, cut at the offset in the column `border`, if it is inside those from `offset` on."""
+    whole, parts = _cut(stretches, offset, border)
+    if parts.is_empty():
         return stretches
-    above = beyond(cut, offset, pl.col(border))
-    parts = pl.concat([cut.with_columns(n="below"), above]).drop("below")
     dones = messages.times["dones"]
     spans = [dones[row : row + n] for row, n in parts.select("row", "n").iter_rows()]
     firsts = [int(np.where(span == NULL, FOREVER_NS, span).min()) for span in spans]
@@ -294,7 +349,7 @@ def _cut_at(stretches: pl.DataFrame, offset: str, border: str, messages: Message
         pl.Series("done_ns_first", firsts, pl.Int64).replace(FOREVER_NS, None),
         pl.Series("done_ns_last", [int(span.max()) for span in spans], pl.Int64).replace(NULL, None),
     )
-    return pl.concat([stretches.filter(~within), parts.with_columns(times)])
+    return pl.concat([whole, parts.with_columns(times)])
 
 
 def _split_at_end(own: pl.DataFrame, chosen: pl.Expr, end_ns: int | None, messages: Messages) -> pl.DataFrame:
