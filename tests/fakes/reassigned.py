@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kaput.cluster.admin.reassignments import ClusterView, Configs, Kind, ReplicaState
+from kaput.cluster.admin import PartitionState
+from kaput.cluster.admin.reassignments import ClusterView, Configs, Kind
 from kaput.cluster.admin.requests import THROTTLED_REPLICAS as REPLICAS
 from kaput.core import TopicPartition
 
@@ -41,12 +42,12 @@ class FakeCluster:
         states = {}
         if self.stale_looks and not self.targets:
             self.stale_looks -= 1
-            old = {place: ReplicaState(each[-1:], each[0], each) for place, each in self.replicas.items()}
+            old = {place: PartitionState(each[0], each[-1:], each) for place, each in self.replicas.items()}
             return ClusterView("cluster-1", dict.fromkeys((1, 2, 3)), old)
         for place, replicas in self.replicas.items():
             target = self.targets.get(place, ())
             shown = tuple(dict.fromkeys((*target, *replicas))) if target else replicas
-            states[place] = ReplicaState(shown, self.leaders[place], replicas)
+            states[place] = PartitionState(self.leaders[place], shown, replicas)
         return ClusterView("cluster-1", dict.fromkeys({1, 2, 3} - self.down), states)
 
     def ongoing(self) -> Mapping[TopicPartition, tuple[int, ...]]:

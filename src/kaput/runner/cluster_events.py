@@ -96,11 +96,12 @@ def _event(
     place: TopicPartition,
     leader: int | None,
     epoch: int,
-    isr: list[int] | None,
+    isr: Sequence[int] | None,
     at_ns: int,
     within_ns: int,
 ) -> ClusterEvent:
-    return ClusterEvent(kind, None, *place, leader, epoch, isr, at_ns, POLLING, None, within_ns)
+    known = None if isr is None else list(isr)
+    return ClusterEvent(kind, None, *place, leader, epoch, known, at_ns, POLLING, None, within_ns)
 
 
 def broker_changes(

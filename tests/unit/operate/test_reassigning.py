@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from fakes.reassigned import FakeCluster, Killed
-from kaput.cluster.admin.reassignments import ClusterView, ReplicaState
+from kaput.cluster.admin import PartitionState
+from kaput.cluster.admin.reassignments import ClusterView
 from kaput.cluster.admin.requests import THROTTLED_RATES as RATES
 from kaput.cluster.admin.requests import THROTTLED_REPLICAS as REPLICAS
 from kaput.cluster.placement import Goal
@@ -272,7 +273,7 @@ def down() -> ClusterView:
     return ClusterView(
         "cluster-1",
         {1: None, 2: None},
-        {("orders", 0): ReplicaState((1, 3), 1, (1,)), ("orders", 1): ReplicaState((3,), None, (3,))},
+        {("orders", 0): PartitionState(1, (1, 3), (1,)), ("orders", 1): PartitionState(None, (3,), (3,))},
     )
 
 
@@ -333,7 +334,7 @@ def test_kafka_reassignment_json_is_read_and_written(tmp_path: Path) -> None:
 
 def test_move_size_is_the_leaders_log_size() -> None:
     """Times the replicas that are copied."""
-    view = ClusterView("c", dict.fromkeys((1, 2, 3)), {("orders", 0): ReplicaState((1, 2), 2, (1, 2))})
+    view = ClusterView("c", dict.fromkeys((1, 2, 3)), {("orders", 0): PartitionState(2, (1, 2), (1, 2))})
     sizes = {(("orders", 0), 1): 50, (("orders", 0), 2): 70}
     (move,) = planning.plan_moves(view, sizes, None, Goal(factor=3))
     assert (move.adding, move.size, move.copied) == ((3,), 70, 70)

@@ -29,8 +29,8 @@ class PartitionState:
     """A partition; `leader` is None if there is none. Epochs count from 0."""
 
     leader: int | None
-    replicas: list[int]
-    isr: list[int]
+    replicas: Sequence[int]
+    isr: Sequence[int]
     leader_epoch: int = -1
 
 

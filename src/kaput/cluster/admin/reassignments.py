@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from kaput.cluster.access import Access
 from kaput.cluster.admin.client import admin_client, hidden_resources, one_line
+from kaput.cluster.admin.cluster_admin import PartitionState
 from kaput.core import TopicPartition, setting_text
 from kaput.errors import LabError
 
@@ -35,21 +36,12 @@ Configs = Mapping[str, Mapping[str, str | None]]  # by name; None: unset
 
 
 @dataclass(frozen=True)
-class ReplicaState:
-    """A partition; `leader` is None if there is none."""
-
-    replicas: tuple[int, ...]
-    leader: int | None
-    isr: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class ClusterView:
     """A cluster: the brokers that are up with their racks, and every partition."""
 
     cluster_id: str
     racks: Mapping[int, str | None]
-    partitions: Mapping[TopicPartition, ReplicaState]
+    partitions: Mapping[TopicPartition, PartitionState]
 
 
 @contextmanager
@@ -75,9 +67,9 @@ class ReassignmentClient:
             cluster["cluster_id"],
             {b["broker_id"]: b["rack"] for b in cluster["brokers"] if not b.get("is_fenced")},
             {
-                TopicPartition(topic["name"], p["partition_index"]): ReplicaState(
-                    tuple(p["replica_nodes"]),
+                TopicPartition(topic["name"], p["partition_index"]): PartitionState(
                     p["leader_id"] if p["leader_id"] >= 0 else None,
+                    tuple(p["replica_nodes"]),
                     tuple(p["isr_nodes"]),
                 )
                 for topic in topics
