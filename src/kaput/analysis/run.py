@@ -40,7 +40,7 @@ from kaput.analysis.facts.partitions import Partitions
 from kaput.analysis.facts.reach import Attempted, Reach
 from kaput.analysis.facts.rebalances import Rebalances
 from kaput.analysis.facts.serving import Serving, min_isr_of, options_of, serving
-from kaput.analysis.facts.waits import SHORTEST_NS, Record, Story, Terms, Waiter, fencings
+from kaput.analysis.facts.waits import SHORTEST_NS, Record, Story, Terms, Waiter, fencings, users_of
 from kaput.analysis.runs.columns import NO_KEY, OWN_NUMBER, OWN_SEQ, none
 from kaput.analysis.runs.names import Names
 from kaput.analysis.runs.tables import Unit, units
@@ -51,7 +51,7 @@ from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import STORE_TABLES, Evidence
 from kaput.scenario.fault_kinds import DELETE_RECORDS, DELETE_TOPICS, ChangePasswordOptions, DenyOptions
 from kaput.scenario.model import compacts, pipe_producers, retains_little, spec_of
-from kaput.scenario.vocabulary import CLIENT_USER, Isolation
+from kaput.scenario.vocabulary import Isolation
 from kaput.verdict.contracts import unclean_allowed
 
 BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs", *STORE_TABLES)
@@ -389,9 +389,7 @@ class Run:
             return True
         codes = self._senders if place is None else [self.names.code(place)]
         senders = (one for code in codes for one in self._senders.get(code, ([], []))[0])
-        known = scenario.users(group, senders)
-        owners = {known.get(member.partition(".")[0], CLIENT_USER) for member in members}
-        users = owners or {*known.values()} or {CLIENT_USER}
+        users = users_of(scenario.users(group, senders), members)
         if isinstance(options, ChangePasswordOptions):
             return options.user in users
         other = "Read" if group is None else "Write"

@@ -8,7 +8,8 @@ Not here: which columns a table has (reading.py), and what they mean (analysis).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -306,16 +307,19 @@ def absences(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int]
     before had registered unseen, as where changes are polled.
     """
     events = list(events)
-    unfenced: dict[tuple[str | None, int], list[int]] = {}
+    unfenced: defaultdict[tuple[str | None, int], list[int]] = defaultdict(list)
+    joined: defaultdict[tuple[str | None, int], list[int]] = defaultdict(list)
     for row in events:
         if row["kind"] == "unfenced":
-            unfenced.setdefault((row.get("cluster"), row["broker"]), []).append(row["at_ns"])
-    taken_in = joined(events)
+            unfenced[row.get("cluster"), row["broker"]].append(row["at_ns"])
+    for row, brokers in taken_in(events):
+        for one in brokers:
+            joined[row.get("cluster"), one].append(row["at_ns"])
     found = {}
     for broker, spans in downtimes(events).items():
         stops = [*(down for down, _ in spans[1:]), FOREVER_NS]
         found[broker] = [
-            Absence(down, up, _registered(unfenced.get(broker, ()), taken_in.get(broker, ()), (up, stop)))
+            Absence(down, up, _registered(unfenced[broker], joined[broker], (up, stop)))
             if up is not None
             else Absence(down, None, None)
             for (down, up), stop in zip(spans, stops, strict=False)
@@ -323,14 +327,13 @@ def absences(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int]
     return found
 
 
-def _registered(unfenced: Iterable[int], taken_in: Iterable[int], alive: tuple[int, int]) -> int | None:
+def _registered(unfenced: Iterable[int], joined: Iterable[int], alive: tuple[int, int]) -> int | None:
     first = min((at for at in unfenced if alive[0] <= at < alive[1]), default=None)
-    return None if first is None or any(alive[0] <= at < first for at in taken_in) else first
+    return None if first is None or any(alive[0] <= at < first for at in joined) else first
 
 
-def joined(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int], list[int]]:
-    """By cluster and broker, when an ISR took it in."""
-    found: dict[tuple[str | None, int], list[int]] = {}
+def taken_in(events: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], frozenset[int]]]:
+    """Each change of an ISR, with the brokers that it took in."""
     isrs: dict[tuple[Any, ...], frozenset[int]] = {}
     for row in sorted(events, key=lambda row: row["at_ns"]):
         if row["kind"] not in ("leader", "isr") or row.get("isr") is None:
@@ -339,6 +342,4 @@ def joined(events: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int], 
         isr, before = frozenset(row["isr"]), isrs.get(place)
         isrs[place] = isr
         if row["kind"] == "isr" and before is not None:
-            for broker in isr - before:
-                found.setdefault((row.get("cluster"), broker), []).append(row["at_ns"])
-    return found
+            yield row, isr - before

@@ -13,21 +13,17 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-_SMALL_ROWS = 1000
-
 
 def write(frames: pl.DataFrame | Iterable[pl.DataFrame], directory: str, part: int) -> None:
     """Writes one task's file of a table from a frame, or from several ones. Raises OSError."""
     path = Path(directory) / f"part-{part:05d}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    # To begin compressing a column takes 40 us, which a small one does not earn.
-    codec = "none" if isinstance(frames, pl.DataFrame) and frames.height < _SMALL_ROWS else "zstd"
     writer = None
     try:
         for frame in [frames] if isinstance(frames, pl.DataFrame) else frames:
             table = _plain(frame.to_arrow())
-            writer = writer or pq.ParquetWriter(unfinished, table.schema, compression=codec)
+            writer = writer or pq.ParquetWriter(unfinished, table.schema, compression="zstd")
             writer.write_table(table)
         if writer is not None:
             writer.close()

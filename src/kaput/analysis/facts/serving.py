@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from kaput.analysis.facts.leader_history import LeaderHistory
 from kaput.core import FOREVER_NS, MS, TopicPartition, cluster_and_topic
 from kaput.evidence.fault_rows import FaultRow
-from kaput.evidence.parquet import absences, downtimes
+from kaput.evidence.parquet import absences, downtimes, taken_in
 from kaput.scenario.fault_kinds import (
     DELETE_TOPIC,
     DELETE_TOPICS,
@@ -300,22 +300,17 @@ def _known_of(
     return next((mine for (_, of), mine in by_broker.items() if of == broker), ())
 
 
-def _signs_of_life(events: Iterable[Mapping[str, Any]]) -> dict[_Broker, list[int]]:
+def _signs_of_life(events: Sequence[Mapping[str, Any]]) -> dict[_Broker, list[int]]:
     """When the cluster recorded that a broker is back (unfenced), made it a leader, or let it into an ISR:
     that also shows that its leader was reached, by the new member and by the controllers.
     """
     signs: dict[_Broker, list[int]] = defaultdict(list)
-    in_sync: dict[tuple[str | None, str, int], Collection[int]] = {}
-    for row in sorted(events, key=lambda row: row["at_ns"]):
-        back = {"unfenced": [row["broker"]], "leader": [row["leader"]]}.get(row["kind"], [])
-        if row["kind"] in ("leader", "isr") and row["isr"] is not None:
-            place = row["cluster"], row["topic"], row["partition"]
-            joined = {*row["isr"]} - {*in_sync.get(place, row["isr"])}
-            in_sync[place] = row["isr"]
-            back += [row["leader"], *joined] if joined and row["kind"] == "isr" else []
-        for broker in back:
-            if broker is not None:
-                signs[row["cluster"], broker].append(row["at_ns"])
+    back = [(row, {row["broker"]}) for row in events if row["kind"] == "unfenced"]
+    back += [(row, {row["leader"]}) for row in events if row["kind"] == "leader"]
+    back += [(row, {row["leader"], *brokers}) for row, brokers in taken_in(events) if brokers]
+    for row, brokers in back:
+        for broker in brokers - {None}:
+            signs[row["cluster"], broker].append(row["at_ns"])
     return signs
 
 

@@ -147,6 +147,12 @@ class Record:
             slow |= blamed
 
 
+def users_of(users: Mapping[str, str], owners: Collection[str]) -> set[str]:
+    """As whom these members sign in (member-2.2 as member-2); without any, all of those who wait."""
+    mine = {users.get(owner.partition(".")[0], CLIENT_USER) for owner in owners}
+    return mine or {*users.values()} or {CLIENT_USER}
+
+
 _Span = tuple[int, int, WaitState]
 
 
@@ -377,10 +383,9 @@ class _Walk:
         group, users = self.waiter.group, self.waiter.users
         owners = () if group is None else self.record.owners.get((group, self.place), ())
         mine = next((who for at, who in reversed(owners) if at <= at_ns), frozenset())
-        known = {users.get(one.partition(".")[0], CLIENT_USER) for one in mine} or {*users.values()}
         what = f"{'Write' if group is None else 'Read'} {self.place.topic}"
         held: dict[str, list[Hindrance]] = {}
-        for user in sorted(known or {CLIENT_USER}):
+        for user in sorted(users_of(users, mine)):
             needs = (what, f"{what} as {user}", sign_in(user, self.cluster))
             held[user] = [one for need in needs for one in self._held(need, at_ns, ["slow"], Stage.DENIED)]
         if not all(held.values()):
@@ -505,8 +510,7 @@ class _Walk:
         there += ["an owner in the group"] * ((group, self.place) in self.record.owners)
         if not there:
             return f"neither a leader nor an owner of {self.place} is recorded"
-        were = "were" if there[1:] else "was"
-        return f"by the record, {' and '.join(there)} {were} there all the time"
+        return f"by the record, {self.place} had {' and '.join(there)} all the time"
 
     def _stalled(self, from_ns: int, to_ns: int) -> str:
         """A sentence if the last stable offset stood still meanwhile, else nothing."""
