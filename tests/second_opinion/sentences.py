@@ -58,7 +58,7 @@ _OF_FAULTS = {
     rf"full again, after the heal ?{_S} ms": ("isr_restored_ms",),
     rf"backlog of \S+ drained after ?{_S} ms": ("backlog_drained_ms",),
     rf"affected ?{_N} of {_N} messages attempted": ("affected", "sent_in_window"),
-    rf"loss window ?{_S} ms, {_N} attempts in it": ("loss_window_ms", "sent_in_loss_window"),
+    rf"loss window ?{_S} ms, {_N} attempts? in it": ("loss_window_ms", "sent_in_loss_window"),
 }
 
 

@@ -71,7 +71,7 @@ def test_losses_seen_on_a_replica(tmp_path: Path, played: InProcess) -> None:
     (change,) = (found := pipeline.analyse(check(history.write(tmp_path)), played)).leader_changes
     assert (change.lost_seen, change.lost_unseen, change.lost_unseen_last_ms) == ({1: 2}, 1, 0)
     (sentence,) = leader_sentences(JudgedRun(found))
-    assert "2 of the 3 lost messages were seen on broker 1's disk before it truncated them" in sentence
+    assert "2 of the 3 lost messages were seen on broker 1's disk before its log was truncated" in sentence
     assert "1 lost message, acknowledged in the last 0 ms, on no broker's disk" in sentence
     assert "both acknowledged for 500 ms" in sentence
 

@@ -66,6 +66,9 @@ def test_messages_that_were_stuck_are_shown(raw: dict[str, Any]) -> None:
 def test_text_report_contains_every_finding(findings: Findings) -> None:
     """Reasons, proof, times, fates with their sum, anomalies with examples, groups, latency, the folder."""
     text = to_text(findings, Path("runs/x")).plain
+    alone = findings.faults[0].model_copy(update={"sent_in_loss_window": 1})
+    one = to_text(findings.model_copy(update={"faults": [alone]}), Path("runs/x")).plain
+    assert "loss window 1,990 ms, 1 attempt in it" in one
     for expected in (
         "23 acknowledged messages are lost, permitted: acks=1 promises nothing across a change of leader.",
         "1-kill: kill leader-of orders/0 (broker 1) confirmed: broker 1 (pid 77): gone",
@@ -377,6 +380,26 @@ def test_returning_leader_is_not_described_as_a_change(raw: dict[str, Any]) -> N
         "orders/0: broker 1 came back as leader (epoch 2), its first acknowledgement 300 ms after the "
         "election, without 1,200 messages that it had acknowledged, 1,100 of them lost."
     ]
+
+
+@pytest.mark.parametrize(
+    ("lost", "seen", "words"),
+    [
+        (1, 1, "the lost message was seen"),
+        (2, 2, "both lost messages were seen"),
+        (3, 3, "all 3 lost messages were seen"),
+        (3, 2, "2 of the 3 lost messages were seen"),
+    ],
+)
+def test_how_many_of_the_lost_were_seen_on_a_disk(
+    raw: dict[str, Any], lost: int, seen: int, words: str
+) -> None:
+    change = {
+        "topic": "orders", "partition": 0, "elected_ns": 600_000_000, "epoch": 1, "leader": 2,
+        "old_leader": 1, "deposed_acks": lost, "lost": lost, "lost_seen": {"1": seen}, "lost_unseen": 0,
+    }  # fmt: skip
+    (one,) = leader_sentences(JudgedRun(Findings.model_validate(raw | {"leader_changes": [change]})))
+    assert f", {words} on broker 1's disk before its log was truncated" in one
 
 
 @pytest.mark.parametrize(("fault", "ends"), [("1-move-replicas", False), ("1-isolate", True)])

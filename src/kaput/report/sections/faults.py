@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from kaput.core import first_few
+from kaput.core import first_few, plural
 from kaput.evidence.findings import FaultFindings
 from kaput.evidence.findings_claims import Claim
 from kaput.report.document import (
@@ -163,7 +163,7 @@ def _affected_messages(fault: FaultFindings) -> Iterator[tuple[str, str]]:
     if fault.lost:
         share = f"{percent(fault.lost_share)} of the {fault.acked_in_loss_window:,}"
         yield Term("lost"), f"{fault.lost:,}: {share} that were acknowledged in the loss window"
-        sent = f"{fault.sent_in_loss_window:,} attempts in it"
+        sent = f"{plural(fault.sent_in_loss_window, 'attempt')} in it"
         yield Term("loss window"), f"{milliseconds(fault.loss_window_ms)}, {sent}"
     for group, count in fault.stuck.items():
         yield Term(f"stuck for {group}", "stuck"), f"{count:,} until after the heal"

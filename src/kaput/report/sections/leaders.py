@@ -203,8 +203,10 @@ def _proof(change: LeaderChange) -> Iterator[str]:
     if unseen is None:
         return
     for broker, seen in sorted(change.lost_seen.items()):
-        count = f"all {seen:,}" if seen == change.lost else f"{seen:,} of the {change.lost:,}"
-        yield f"{count} lost messages were seen on broker {broker}'s disk before it truncated them"
+        every = {1: "the lost message was", 2: "both lost messages were"}
+        which = every.get(seen, f"all {seen:,} lost messages were")
+        which = which if seen == change.lost else f"{seen:,} of the {change.lost:,} lost messages were"
+        yield f"{which} seen on broker {broker}'s disk before its log was truncated"
     if unseen:
         last = milliseconds(change.lost_unseen_last_ms)
         yield f"{plural(unseen, 'lost message')}, acknowledged in the last {last}, on no broker's disk"
