@@ -170,7 +170,7 @@ def _shared(nodeid: str) -> str | None:
 # Files whose tests share a cluster with those of another file.
 _SHARING = {
     f"functional/cluster/test_{name}.py": "functional/cluster/test_admin.py"
-    for name in ("clients", "steps_by_request", "system_faults")
+    for name in ("clients", "segments_against_dump_tool", "steps_by_request", "system_faults")
 }
 
 

@@ -1,4 +1,4 @@
-"""Segment files of a real broker that was killed: read by us, and by Kafka's own dump tool."""
+"""Segment files of a real broker: read by us, and by Kafka's own dump tool."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from kaput.cluster.own_cluster import OwnCluster
 from kaput.cluster.record_batches import decode
 from kaput.cluster.segments import SegmentReader, directory
 from kaput.java import Java
-from kaput.processes.ownership import Owner
-from kaput.scenario.model import Cluster, Topic
+from kaput.scenario.model import Topic
 from waiting import PATIENCE_S
 
 MESSAGES = 500
@@ -81,20 +80,17 @@ def by_kafka(segments: list[Path], distribution: Distribution, java: Java) -> Du
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory, distribution: Distribution, java: Java) -> Path:
-    """The data directory of a broker that was killed; a copy, because a cluster leaves none."""
-    folder = tmp_path_factory.mktemp("brokers")
-    with Owner() as owner, OwnCluster(owner, Cluster(brokers=1), distribution, java, folder) as cluster:
-        with Admin(cluster) as admin:
-            admin.create_topics([
-                Topic.model_validate({
-                    "name": name, "replication-factor": 1, "config": {"compression.type": kept},
-                })
-                for name, (_, kept) in TOPICS.items()
-            ])  # fmt: skip
-        produce(cluster.bootstrap_servers)
-        cluster.nodes[1].kill()
-        return cluster.nodes[1].layout.data.rename(folder / "kept")
+def data(cluster: OwnCluster) -> Path:
+    """The data directory of a broker, which runs on."""
+    with Admin(cluster) as admin:
+        admin.create_topics([
+            Topic.model_validate({
+                "name": name, "assignment": [[1]], "config": {"compression.type": kept},
+            })
+            for name, (_, kept) in TOPICS.items()
+        ])  # fmt: skip
+    produce(cluster.bootstrap_servers)
+    return cluster.nodes[1].data
 
 
 def segment(data: Path, topic: str) -> Path:
