@@ -120,7 +120,7 @@ def _build(go: str, root: Path, program: Path) -> None:
 
 _Made = TypeVar("_Made")
 _READY_S = 180.0
-_HEAP = "-Xms256m -Xmx256m"
+_JVM = "-Xms256m -Xmx256m -XX:TieredStopAtLevel=1"
 _LOG_BYTES = 2_000
 _AS_ANOTHER_USER = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
 
@@ -229,7 +229,7 @@ class StoreServer:
             # The default is in /tmp, where a killed server would leave it.
             f"{prefix}_TMPDIR": str(temporary),
             f"{prefix}_JAVA_HOME": str(java.path.resolve().parent.parent),
-            f"{prefix}_JAVA_OPTS": _HEAP,
+            f"{prefix}_JAVA_OPTS": _JVM,
             f"{prefix}_PATH_CONF": str(config),
         }
         settings = {
