@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import socket
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,9 +160,7 @@ class FakeNetwork:
     def ports(self, count: int) -> list[int]:
         return [9092 + i for i in range(count)]
 
-    def spawn(
-        self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
-    ) -> FakeProxy:
+    def spawn(self, node: int, command: Sequence[str], name: str) -> FakeProxy:
         if not self.starts:
             raise LabError("nothing can be started here")
         told = dict(zip(command[4::2], command[5::2], strict=True))

@@ -6,7 +6,7 @@ import re
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
@@ -25,18 +25,17 @@ from kaput.cli.results import (
 )
 from kaput.cli.verbs import pairs
 from kaput.errors import UsageError
+from kaput.evidence.folder import LedgerRows
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.engines import OwnSpark
     from kaput.analysis.spark.in_process import WithoutSpark
-    from kaput.evidence.folder import LedgerRows
     from kaput.evidence.reading import Evidence
 
 
 _MASTER = r"local|local\[.+\]|local-cluster\[.+\]|yarn|(spark|k8s)://.+"
 
 
-LedgerGrain = Literal["stretches", "messages", "none"]
 RunDirs = Annotated[
     list[str],
     Argument(
@@ -55,7 +54,7 @@ Master = Annotated[
     ),
 ]
 LedgerRow = Annotated[
-    LedgerGrain,
+    LedgerRows,
     Option(
         help="One row in analysis/ledger per stretch of messages with the same fate, per message, or no "
         "ledger."

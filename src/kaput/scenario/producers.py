@@ -201,6 +201,10 @@ class Producers(Block):
         given = next((str(self.config[name]) for name in names if name in self.config), str(default))
         return int(given) if given.isdecimal() and int(given) else None
 
+    @property
+    def retries_disabled(self) -> bool:
+        return any(str(self.config.get(name)) == "0" for name in _RETRIES)
+
     def rules(self) -> Found:
         if self.messages is not None and self.duration is not None:
             yield ("duration",), "messages is also given; write only one of the two"

@@ -6,7 +6,7 @@ Faults use only this interface. To add a network, add a file next to this one an
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -85,9 +85,7 @@ class Network(Protocol):
     def socket(self, node: int | None, kind: int = socket.SOCK_STREAM) -> socket.socket:
         """A new IPv4 socket of `kind` (default: TCP) in the node's network (None: the clients')."""
 
-    def spawn(
-        self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
-    ) -> OwnedProcess:
+    def spawn(self, node: int, command: Sequence[str], name: str) -> OwnedProcess:
         """Starts a helper in the node's network; it ends with the cluster at the latest. Raises LabError."""
 
     def close(self) -> None:

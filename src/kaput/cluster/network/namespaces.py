@@ -15,7 +15,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from kaput.cluster.network.connections import established, tear_down
@@ -97,10 +97,8 @@ class Namespaces:
             return socket.socket(socket.AF_INET, kind)
         return run_in_netns(self._holder_pid(node), lambda: socket.socket(socket.AF_INET, kind))
 
-    def spawn(
-        self, node: int, command: Sequence[str], name: str, on_exit: Callable[[int], None] | None = None
-    ) -> OwnedProcess:
-        return self._owner.spawn(self.command(node, command), name=name, on_exit=on_exit)
+    def spawn(self, node: int, command: Sequence[str], name: str) -> OwnedProcess:
+        return self._owner.spawn(self.command(node, command), name=name)
 
     def _holder_pid(self, node: int) -> int:
         """The holder's process id. Raises LabError when it is gone."""

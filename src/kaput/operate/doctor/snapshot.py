@@ -24,13 +24,14 @@ from kaput.monitor.sources.answers import PolledView
 from kaput.monitor.sources.groups import NOTHING, Position, RecordTimes
 from kaput.monitor.sources.nodes import Nodes
 from kaput.operate.reassign.journal import Folder
+from kaput.scenario.producers import TRANSACTIONS
 
 LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"  # between directories of one broker
 _NO_LIMIT = str(2**63 - 1)
 # Kafka's internal topics, with the broker settings for their replication factors.
 INTERNAL = {
     "__consumer_offsets": "offsets.topic.replication.factor",
-    "__transaction_state": "transaction.state.log.replication.factor",
+    TRANSACTIONS: "transaction.state.log.replication.factor",
     "__share_group_state": "share.coordinator.state.topic.replication.factor",
 }
 
@@ -212,7 +213,6 @@ with warnings.catch_warnings():  # see cluster/protocol.py
 TIMEOUT_S = 30.0
 _CLUSTER_DEFAULT = "DYNAMIC_DEFAULT_BROKER_CONFIG"
 _AGED_SHARE = 0.8  # of a topic's retention
-_TRANSACTIONS = "__transaction_state"
 _UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 _LONGEST_MARKERS = 1000  # offsets; in a longer lag there are messages
 _T = TypeVar("_T")
@@ -390,7 +390,7 @@ class _SnapshotReader:
             for listed in self._admin.list_transactions(state_filters=_UNFINISHED).values()
             for each in listed
         }
-        states = [p.leader for t in topics if t.name == _TRANSACTIONS for p in t.partitions]
+        states = [p.leader for t in topics if t.name == TRANSACTIONS for p in t.partitions]
         all_asked = None not in states
         now_ms, found = time.time_ns() // 1_000_000, []
         for place, state in sorted(self._admin.describe_producers(sorted(held)).items()):

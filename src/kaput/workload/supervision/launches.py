@@ -97,9 +97,6 @@ def share_member_config(bootstrap_servers: str, group: Group, member: str) -> Co
     return {**config, **group.config}
 
 
-_RETRIES = ("retries", "message.send.max.retries")
-
-
 class Launch(NamedTuple):
     """A process to start: its name, the module in kaput.workload that it runs, and its spec. `kind`: of
     client, for reports; `version`: of confluent-kafka, if not kaput's own.
@@ -246,7 +243,7 @@ class LaunchPlan:
             payload_bytes=block.payload_bytes,
             key=block.key,
             round_robin=block.partitioner == "round-robin",
-            retries_disabled=any(str(block.config.get(name)) == "0" for name in _RETRIES),
+            retries_disabled=block.retries_disabled,
             config=config,
             counters=str(self.counters),
             producers=len(self.scenario.producer_specs()),
