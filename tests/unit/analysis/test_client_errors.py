@@ -7,20 +7,13 @@ from pathlib import Path
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
+from fakes.judging import judged
 from kaput.report.run_report import to_text
 
 STEP = {
     "at": "1s", "fault": "protocol", "target": "broker 1", "api": "Produce", "what": "error",
     "error": "NOT_ENOUGH_REPLICAS",
 }  # fmt: skip
-
-
-def _judged(history: History, path: Path) -> Findings:
-    return analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
 
 
 def _frame(history: History, client: str, action: str | None) -> None:
@@ -40,7 +33,7 @@ def test_errors_are_counted_by_kind_of_client(tmp_path: Path) -> None:
     for client, action in (("kaput-producer-0", "answered with an error"), ("kaput-producer-0", None)):
         _frame(history, client, action)
     _frame(history, "broker-2-fetcher-0", "answered with an error")
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     found = {one.client: (one.answered, one.messages) for one in findings.client_errors}
     assert found == {
         "producers (librdkafka)": (
@@ -71,7 +64,7 @@ def test_errors_of_transactions_are_counted(tmp_path: Path) -> None:
             last_seq=min(number, 2), outcome=outcome, begin_ns=at(number), end_ns=at(number + 0.5),
             error=error,
         )  # fmt: skip
-    findings = _judged(history, tmp_path)
+    findings = judged(history, tmp_path)
     (found,) = findings.client_errors
     assert found.messages == {"_PURGE_QUEUE": 2} and found.transactions == {"INVALID_PRODUCER_ID_MAPPING": 4}
     text = to_text(findings, tmp_path).plain
@@ -87,12 +80,12 @@ def test_a_few_messages_with_an_error_are_not_in_the_head(tmp_path: Path) -> Non
     for seq in range(9):
         history.acked(0, seq, seq)
     history.sent(0, 9, None, "unknown", partition=None, error="_MSG_TIMED_OUT: Local: timed out")
-    text = to_text(_judged(history, tmp_path), tmp_path).plain
+    text = to_text(judged(history, tmp_path), tmp_path).plain
     assert "by error: _MSG_TIMED_OUT" not in text.partition("Why")[0] and "_MSG_TIMED_OUT 1" in text
 
 
 def test_report_of_a_run_without_errors_does_not_mention_them(tmp_path: Path) -> None:
-    findings = _judged(History().acked(0, 0, 0), tmp_path)
+    findings = judged(History().acked(0, 0, 0), tmp_path)
     assert findings.client_errors == []
     assert "Errors that clients met" not in to_text(findings, tmp_path).plain
 
@@ -103,4 +96,4 @@ def test_clients_of_brokers_are_no_clients_of_the_run(client_id: str, tmp_path: 
     history = History()
     for who in (client_id, "billing-app"):
         history.add("requests", broker=1, client_id=who, api="Fetch", version=17, at_ns=at(1), count=1)
-    assert [one.client for one in _judged(history, tmp_path).requests] == ["billing-app"]
+    assert [one.client for one in judged(history, tmp_path).requests] == ["billing-app"]

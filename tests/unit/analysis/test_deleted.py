@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from fakes.histories import History
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.reading import check
+from fakes.judging import findings_in
 
 
 def _history(missing: tuple[int, ...], start: int | None, **config: Any) -> History:
@@ -48,7 +46,7 @@ CASES: dict[str, tuple[History, str]] = {
 def test_loss_below_the_log_start_is_inconclusive(name: str, tmp_path: Path) -> None:
     """Counted as lost, and not held against the cluster."""
     history, verdict = CASES[name]
-    findings = analyse(check(history.write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    findings = findings_in(history.write(tmp_path))
     (lost,) = findings.anomaly("lost")
     assert (findings.verdict, lost.permitted) == (verdict, 0), findings.reasons
     assert lost.count == 6 - len(history.rows["log"])
@@ -61,7 +59,7 @@ def test_records_deleted_by_a_step_are_permitted_losses(proven: bool, tmp_path: 
     """
     history = _history((0, 1), 2).deleted("orders", 20, bit=proven)
     history.groups, history.blocks = {"billing": False}, {}
-    findings = analyse(check(history.handed(0, 0, 0, 10).write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    findings = findings_in(history.handed(0, 0, 0, 10).write(tmp_path))
     (lost,), (vanished,) = findings.anomaly("lost"), findings.anomaly("vanished")
     assert (lost.count, lost.permitted) == ((2, 1) if proven else (1, 0))
     assert (vanished.count, vanished.permitted) == (1, 1)
@@ -76,7 +74,7 @@ def test_records_deleted_by_a_step_are_permitted_losses(proven: bool, tmp_path: 
 def test_deletion_step_only_excuses_its_own_topic(tmp_path: Path) -> None:
     """Records of the one were deleted, and the other's log begins above its first message."""
     history = _history((0,), 1).deleted("bills", 20)
-    findings = analyse(check(history.handed(0, 0, 0, 10).write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    findings = findings_in(history.handed(0, 0, 0, 10).write(tmp_path))
     assert findings.anomaly("lost")[0].permitted == 0
 
 
@@ -86,6 +84,6 @@ def test_deleted_records_that_were_delivered_leave_no_doubt(tmp_path: Path) -> N
     history.groups = {"billing": True}
     for seq in range(6):
         history.handed(seq, 0, seq, 10 + seq / 10)
-    findings = analyse(check(history.write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    findings = findings_in(history.write(tmp_path))
     assert findings.verdict == "held", findings.reasons
     assert not findings.notes and "no promise was broken" in findings.reasons[0]

@@ -8,12 +8,9 @@ import pytest
 import yaml
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from fakes.judging import counts, judged
-from kaput.analysis.pipeline import analyse
+from fakes.judging import counts, findings_in, judged
 from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
 
 WHOLE = {"topic": None, "partition": None}
 
@@ -185,7 +182,7 @@ def unknown(history: History, path: Path) -> Findings:
     scenario = history.scenario()
     scenario["workload"]["groups"] = []
     folder.scenario_path.write_text(yaml.safe_dump(scenario))
-    return analyse(check(folder), InProcess())  # type: ignore[arg-type]
+    return findings_in(folder)
 
 
 @pytest.mark.parametrize("topic", ["orders", "bills"])

@@ -8,17 +8,10 @@ import polars as pl
 import pytest
 
 from fakes.histories import History
-from fakes.in_process import InProcess
+from fakes.judging import judged
 from fakes.mirror_histories import HERE, THERE, two_clusters
-from kaput.analysis.pipeline import analyse
 from kaput.analysis.questions.mirrored_copies import conflicts, merged
-from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
 from kaput.report.run_report import to_text
-
-
-def _judged(history: History, path: Path) -> Findings:
-    return analyse(check(history.read_to_end().write(path)), InProcess())
 
 
 def _both_written(key: int | None = 2) -> History:
@@ -43,7 +36,7 @@ def _both_written(key: int | None = 2) -> History:
 
 def test_copies_behind_target_only_messages_are_merged(tmp_path: Path) -> None:
     """Four copies are merged, both keys conflict, and a copy is last in each; nothing is an anomaly."""
-    findings = _judged(_both_written(), tmp_path)
+    findings = judged(_both_written(), tmp_path)
     (mirror,) = findings.mirrors
     assert (mirror.merged, mirror.conflicting_keys, mirror.own_last_keys) == (4, 2, 0)
     assert findings.verdict == "held" and not any(a.count for a in findings.anomalies), findings.reasons
@@ -57,13 +50,13 @@ def test_aborted_copies_are_not_merged(tmp_path: Path) -> None:
     history = _both_written()
     history.mirrors[0]["exactly-once"] = True
     history.stored(8, 0, 2, visible=False, **THERE).stored(6, 1, 2, visible=False, **HERE)
-    (mirror,) = _judged(history, tmp_path).mirrors
+    (mirror,) = judged(history, tmp_path).mirrors
     assert (mirror.merged, mirror.conflicting_keys) == (4, 2)
 
 
 def test_records_without_keys_do_not_conflict(tmp_path: Path) -> None:
     """Records merge all the same."""
-    (mirror,) = _judged(_both_written(key=None), tmp_path).mirrors
+    (mirror,) = judged(_both_written(key=None), tmp_path).mirrors
     assert (mirror.merged, mirror.conflicting_keys, mirror.own_last_keys) == (4, None, None)
 
 
@@ -76,7 +69,7 @@ def test_copies_before_the_first_target_write_are_not_merged(tmp_path: Path) -> 
         history.sent(0, seq, seq, **where).stored(seq, 0, seq, **where)
         if seq < 2:
             history.stored(seq, 0, seq, **THERE)
-    (mirror,) = _judged(history, tmp_path).mirrors
+    (mirror,) = judged(history, tmp_path).mirrors
     assert (mirror.merged, mirror.conflicting_keys) == (0, 0)
 
 
@@ -87,7 +80,7 @@ def test_messages_known_to_the_source_are_not_merged(tmp_path: Path) -> None:
     history.producers = [{"topic": "orders", "acks": "all", "key": 1}]
     history.sent(0, 0, 0, **HERE).stored(0, 0, 0, **HERE).stored(0, 0, 0, **THERE)
     history.sent(0, 1, 1, **THERE).stored(1, 0, 1, **THERE).stored(1, 0, 1, **HERE)
-    assert [mirror.merged for mirror in _judged(history, tmp_path).mirrors] == [0, 0]
+    assert [mirror.merged for mirror in judged(history, tmp_path).mirrors] == [0, 0]
 
 
 def _runs(*rows: tuple[int, int, int, int]) -> pl.DataFrame:

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from fakes.histories import History
-from fakes.in_process import InProcess
+from fakes.judging import findings_in
 from fakes.mirror_histories import sent_and_mirrored, two_clusters
-from kaput.analysis.pipeline import analyse
 from kaput.errors import EvidenceError
 from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
 from kaput.report.run_report import to_text
 
 ROWS = [
@@ -37,7 +35,7 @@ def _judged(path: Path, answer: str | None, history: History | None = None) -> t
     if answer is not None:
         (path / "compare").mkdir()
         (path / "compare" / "dc1-dc2.json").write_text(answer)
-    findings = analyse(check(folder), InProcess())  # type: ignore[arg-type]
+    findings = findings_in(folder)
     return findings, to_text(findings, path).plain
 
 

@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from fakes.judging import judged
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.reading import check
+from fakes.judging import findings_in, judged
 
 
 def _elected(isr: list[int] | None, allowed: bool) -> History:
@@ -96,7 +93,7 @@ def test_lost_ack_without_offset_may_have_been_deleted(
 ) -> None:
     """Clients that do not tell offsets are acknowledged all the same."""
     folder = _deleted(start, retention, **send).write(tmp_path)
-    findings = analyse(check(folder), InProcess())  # type: ignore[arg-type]
+    findings = findings_in(folder)
     (lost,) = findings.anomaly("lost")
     assert (lost.count, lost.permitted, findings.verdict) == (1, 0, verdict), findings.reasons
 

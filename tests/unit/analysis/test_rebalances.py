@@ -8,12 +8,9 @@ from random import Random
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from fakes.judging import judged
+from fakes.judging import findings_in, judged
 from fakes.oracle_rebalances import Rebalances
 from kaput.analysis.facts.rebalances import Rebalance, _may_have_begun
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.reading import check
 
 NOBODYS = {"topic": None, "partition": None}
 
@@ -157,7 +154,7 @@ def test_what_is_not_committed_behind_the_last_record(
     """Offsets 3 and 4 are markers, if the log was read up to them."""
     history = _group(1).event("committed", 500, committed)
     history.add("end_offsets", topic="orders", partition=0, end_offset=5, drained_to=read_to)
-    (group,) = analyse(check(history.write(tmp_path)), InProcess()).groups  # type: ignore[arg-type]
+    (group,) = findings_in(history.write(tmp_path)).groups
     assert (group.lag.final, group.lag.final_without_record) == (5 - committed, behind)
 
 

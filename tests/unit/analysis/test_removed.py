@@ -8,18 +8,15 @@ from typing import Any
 import pytest
 
 from fakes.histories import History
-from fakes.in_process import InProcess
-from fakes.judging import counts
+from fakes.judging import counts, findings_in
 from fakes.oracle import Oracle
 from fakes.oracle_causes import Causes
-from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
 
 
 def _judged(history: History, path: Path) -> Findings:
     """Judges it, and compares the counts with the oracle's."""
-    found = analyse(check(history.write(path)), InProcess())  # type: ignore[arg-type]
+    found = findings_in(history.write(path))
     oracle = Oracle(history)
     Causes(oracle)
     for name in ("lost", "removed"):

@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from fakes.judging import counts, judged
+from fakes.judging import counts, findings_in, judged
 from fakes.mirror_histories import HERE, THERE, sent_and_mirrored, two_clusters
-from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
 from kaput.scenario.model import Scenario, source_and_target
 
 
@@ -256,7 +253,7 @@ def test_records_deleted_on_purpose_are_permitted_whatever_was_promised(
             history.stored(seq, 0, seq)
     history.deleted("orders", 100).read_to_end()
     history.rows["end_offsets"][0]["start_offset"] = 2
-    found = analyse(check(history.write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    found = findings_in(history.write(tmp_path))
     assert counts(found).get("vanished", 0) == (2 if seen else 0)
     assert found.verdict == ("held" if seen or acks == 0 else "inconclusive"), found.reasons
     assert (counts(found)["lost"], not violations(found)) == (2, seen or acks == 0)
@@ -397,7 +394,7 @@ def test_unmirrored_is_judged_only_where_the_home_was_read(tmp_path: Path) -> No
     history.read_to_end()
     for row in history.rows["end_offsets"]:
         row["end_offset"] += row["cluster"] == "dc1"
-    found = analyse(check(history.write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    found = findings_in(history.write(tmp_path))
     assert (found.verdict, counts(found).get("unmirrored", 0), found.totals.unread) == ("inconclusive", 0, 1)
 
 

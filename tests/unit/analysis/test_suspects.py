@@ -8,10 +8,7 @@ from typing import Any
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
-from fakes.judging import judged
-from kaput.analysis.pipeline import analyse
-from kaput.evidence.reading import check
+from fakes.judging import findings_in, judged
 
 
 def _killed(acks: str = "all", **fault: Any) -> History:
@@ -110,6 +107,6 @@ def test_loss_with_acks_0_is_not_suspect(tmp_path: Path) -> None:
 def test_unknown_client_may_be_suspect(tmp_path: Path) -> None:
     folder = History().acked(0, 0, 0).sent(0, 1, None).read_to_end().write(tmp_path)
     folder.scenario_path.unlink()
-    (suspect,) = analyse(check(folder), InProcess()).suspects  # type: ignore[arg-type]
+    (suspect,) = findings_in(folder).suspects
     assert (suspect.client, suspect.lost_without_offset) == ("unknown", 1)
     assert "producer 0 (unknown)" in suspect.story

@@ -8,11 +8,8 @@ from pathlib import Path
 import pytest
 
 from fakes.histories import History
-from fakes.in_process import InProcess
-from fakes.judging import counts, judged
-from kaput.analysis.pipeline import analyse
+from fakes.judging import counts, findings_in, judged
 from kaput.errors import EvidenceError
-from kaput.evidence.reading import check
 
 Case = Callable[[History], History]
 
@@ -224,7 +221,7 @@ def test_transaction_in_an_unread_partition_is_not_torn(tmp_path: Path) -> None:
     """The missing part may be there."""
     history = paid().acked(0, 5, 8).handed(8, 0, 5, 110).sent(0, 6, 9).transaction(3, 5, 6)
     history.add("end_offsets", topic="orders", partition=0, end_offset=11, drained_to=9)
-    findings = analyse(check(history.write(tmp_path)), InProcess())  # type: ignore[arg-type]
+    findings = findings_in(history.write(tmp_path))
     assert counts(findings) == {}
     assert findings.verdict == "inconclusive"
 

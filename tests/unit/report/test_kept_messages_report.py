@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from fakes.histories import History
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
+from fakes.judging import findings_in
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.reading import check
 from kaput.report.comparison import EVERY_FIGURE
 from kaput.report.junit import to_junit
 from kaput.report.run_report import to_html, to_markdown, to_text
@@ -24,7 +22,7 @@ def _judged(path: Path, read: bool = True) -> tuple[Findings, RunFolder]:
         history.sent(0, seq, None, "kept", partition=None).kept(0, seq, in_doubt=seq == 2)
     history.stored(2, 0, 2).stored(3, 0, 2).replayed(0, 2, 61_504)
     folder = history.add("left_in_store", store="local", producer=0, seq=3).read_to_end().write(path)
-    return analyse(check(folder), InProcess()), folder
+    return findings_in(folder), folder
 
 
 def test_kept_messages_are_in_text_html_and_markdown(tmp_path: Path) -> None:
@@ -70,7 +68,7 @@ def test_columns_of_kept_messages(tmp_path: Path) -> None:
     names = ("kept", "delivered later", "waiting in store", "lost-in-store", "kept max s", "refused")
     assert [EVERY_FIGURE[name].of(findings) for name in names] == [3, 1, 1, 1, 61.5, 0]
     without = History().acked(0, 0, 0).read_to_end().write(tmp_path / "without")
-    nothing = analyse(check(without), InProcess())
+    nothing = findings_in(without)
     assert [EVERY_FIGURE[name].of(nothing) for name in names[:3]] == [None] * 3
     assert "Kept" not in to_text(nothing, tmp_path).plain
     assert "kept" not in [str(cells[0]) for cells in fates_table(nothing).rows]

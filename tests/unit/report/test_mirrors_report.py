@@ -7,12 +7,10 @@ from pathlib import Path
 from junitparser import Failure, JUnitXml
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
+from fakes.judging import findings_in
 from fakes.mirror_histories import HERE, THERE, sent_and_mirrored, translated_ahead, two_clusters
-from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import RunFolder
-from kaput.evidence.reading import check
 from kaput.report.charts.rows import timeline_rows
 from kaput.report.junit import to_junit
 from kaput.report.run_report import to_html, to_markdown, to_text
@@ -21,7 +19,7 @@ from kaput.report.timeline.reading import read_timeline
 
 def _judged(history: History, path: Path) -> tuple[Findings, tuple[str, str, str]]:
     folder = history.read_to_end().write(path)
-    findings = analyse(check(folder), InProcess())  # type: ignore[arg-type]
+    findings = findings_in(folder)
     return findings, (to_text(findings, path).plain, to_markdown(findings), to_html(folder, findings))
 
 

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fakes.in_process import InProcess
-from kaput.analysis.pipeline import analyse
+from fakes.judging import findings_in
 from kaput.errors import UsageError
 from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
 from kaput.sequence.checking import Checker, Sent
 from kaput.sequence.evidence import EvidenceFolder
 from kaput.sequence.parsing import TextFormat
@@ -30,7 +28,7 @@ def both(lines: list[str], expected: tuple[int, int], path: Path, cut: int) -> t
     checker.end()
     summary = summarise(checker)
     folder.seal(summary, None)
-    return summary, analyse(check(folder.folder), InProcess())
+    return summary, findings_in(folder.folder)
 
 
 def count(findings: Findings, name: str) -> int:

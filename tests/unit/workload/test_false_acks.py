@@ -13,12 +13,10 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from fakes.in_process import InProcess
+from fakes.judging import findings_in
 from fakes.liar import liar
-from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
 from kaput.evidence.folder import Manifest, RunFolder
-from kaput.evidence.reading import check
 from kaput.evidence.sealing import seal
 from kaput.processes.ownership import Owner
 from kaput.scenario.model import Scenario
@@ -63,7 +61,7 @@ def judged(command: str, topic: str, tmp_path: Path) -> Findings:
     assert LogReader(folder, run_id, servers).read(ends, 60, lambda done, total: None) == []
     seal(folder)
     folder.write_manifest(Manifest(run_id=run_id, scenario="t", state="sealed", ended_ns=2**62))
-    return analyse(check(folder), InProcess())
+    return findings_in(folder)
 
 
 @pytest.fixture(autouse=True)
