@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import psutil
@@ -25,7 +26,7 @@ from kaput.scenario.loader import resolve
 from kaput.scenario.source import parse
 from kaput.trials.batch import Judged, Trial
 from kaput.trials.trials import Trials
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 SCENARIO = {
     "version": 1,
@@ -57,6 +58,12 @@ ALONE = """faults=[
   {at: {event: election, of: orders/0}, fault: pause, target: broker 3, for: 2s},
   {at: {event: request, api: Produce, after: 1s}, fault: pause, target: broker 2, for: 1s}]"""
 STORE = ("stores={local: {kind: sqlite}}", "workload.producers.0.on-failure={stores: [local]}")
+# What acts on requests has a cluster to itself, and one node leaves cores for others.
+ONE_NODE = (
+    "cluster={brokers: 1, controllers: combined, proxies: clients}",
+    "topics.0={name: orders, replication-factor: 1}",
+    "faults=[{at: 1s, fault: protocol, target: broker 1, api: Produce, what: delay, delay: 2s, nth: 1}]",
+)
 NO_FAULT = "faults=[]"
 SHORT = "workload.producers.0.messages=1000"
 
@@ -183,6 +190,35 @@ def test_next_trial_reuses_the_cluster_without_earlier_evidence(played: Played) 
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("busy", "side_by_side"), [(0, True), (100, False)])
+def test_trials_side_by_side_have_evidence_of_their_own(
+    tmp_path: Path, busy: int, side_by_side: bool
+) -> None:
+    """Where no core is idle, they are played one at a time."""
+    played = Played(tmp_path / "runs")
+    loads = (8000, 1200, 1000)  # messages, as scaled: the first is played until others have a cluster
+    wanted = [trial(f"of-{load}", *ONE_NODE, f"workload.producers.0.messages={5 * load}") for load in loads]
+    with Trials(played.runs, together=4, side_by_side=True, busy_percent=lambda: busy) as trials:
+        played.take(trials.run(wanted))
+    spans = []
+    for load in loads:
+        folder, findings = played.judged[f"of-{load}"].folder, played.findings(f"of-{load}")
+        assert folder is not None
+        assert (findings.verdict, findings.totals.sent, findings.totals.log_records) == ("held", load, load)
+        [own] = {row["topic"] for row in played.rows(f"of-{load}", "sends")}
+        topics = {str(row["topic"]) for row in played.rows(f"of-{load}", "cluster_events") if row["topic"]}
+        assert {topic for topic in topics if not topic.startswith("__")} == {own}
+        clients = {row["client_id"] for row in played.rows(f"of-{load}", "frames")}
+        assert len([client for client in clients if "producer" in str(client)]) == 1, clients
+        manifest = folder.read_manifest()
+        assert manifest.shares_cluster_with == []
+        spans.append((manifest.started_ns, manifest.ended_ns))
+    spans.sort()
+    assert any(later[0] < earlier[1] for earlier, later in pairwise(spans)) is side_by_side
+    assert not list(played.runs.glob(".cluster-*"))
+
+
+@pytest.mark.long
 def test_a_damaged_cluster_is_replaced(tmp_path: Path) -> None:
     """A broker died between two trials: the second one has another cluster."""
     played = Played(tmp_path / "runs")
@@ -200,12 +236,17 @@ def test_a_damaged_cluster_is_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.long  # its sibling: network/test_network_runs.py, where a run with namespaces is killed
-def test_a_sigkill_leaves_no_process_and_no_data(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_search_that_ends_leaves_no_process_and_no_data(tmp_path: Path, number: signal.Signals) -> None:
+    """Of two clusters side by side."""
     script = (
         "import sys; from pathlib import Path; sys.path[:0] = sys.argv[2:]\n"
-        "from test_trials import trial\nfrom kaput.trials.trials import Trials\n"
-        "with Trials(Path(sys.argv[1]), together=2) as trials:\n"
-        "    print('ended early:', [each.error for each in trials.run([trial('one'), trial('other')])])\n"
+        "from test_trials import ONE_NODE, trial\nfrom kaput.trials.trials import Trials\n"
+        "long = *ONE_NODE, 'workload.producers.0.messages=60000'\n"
+        "alone = {'side_by_side': True, 'busy_percent': lambda: 0}\n"
+        "with Trials(Path(sys.argv[1]), together=2, **alone) as trials:\n"
+        "    both = trials.run([trial('one', *long), trial('other', *long)])\n"
+        "    print('ended early:', [each.error for each in both])\n"
     )
     here = Path(__file__).parent
     process = subprocess.Popen(
@@ -217,8 +258,8 @@ def test_a_sigkill_leaves_no_process_and_no_data(tmp_path: Path) -> None:
     sends = "runs/*/evidence/sends/*.arrows"
     wait_for(lambda: len(list(tmp_path.glob(sends))) == 2 or process.poll() is not None, "both producers")
     assert process.poll() is None, process.communicate()
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.send_signal(number)
+    process.wait(PATIENCE_S)
     wait_for(lambda: not mentions(tmp_path), "the end of every process")
     wait_for(lambda: not list(tmp_path.glob("runs/.cluster-*")), "the removal of the cluster's data")
-    assert process.returncode == -signal.SIGKILL
+    assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 1)

@@ -47,7 +47,8 @@ Resume = Annotated[Path | None, Option(metavar="DIR", help="Continue a search th
 Show = Annotated[Path | None, Option(metavar="DIR", help="Print what a search has found so far and exit.")]
 PrintSpace = Annotated[bool, Option("--print-space", help="Print the space as YAML and exit.")]
 AtOnce = Annotated[
-    int, Option(min=1, max=16, metavar="N", help="Number of experiments that share a cluster and its faults.")
+    int,
+    Option(min=1, max=16, metavar="N", help="Experiments at the same time, on one cluster or side by side."),
 ]
 Scale = Annotated[
     float,
@@ -132,7 +133,8 @@ def _search(space: Space, store: SearchStore, budget_s: float, finds: int | None
     )
     tell = partial(_print_experiment, space, store, budget_s, json)
     try:
-        with interrupts(), Trials(store.folder / "runs", together=store.settings.together) as trials:
+        runs, together = store.folder / "runs", store.settings.together
+        with interrupts(), Trials(runs, together=together, side_by_side=True) as trials:
             experiments = Experiments(space, store, trials.run, budget_s, tell)
             Search(experiments, wanted=finds, publish=partial(publish, space, store)).run()
     finally:  # also when interrupted: the results so far are shown

@@ -168,15 +168,19 @@ def draw(
     rng: Random,
     played: Collection[str] = (),
     *,
+    begun: Iterable[Choices] = (),
     uniform: bool = False,
     together: int = 1,
 ) -> list[Choices]:
     """The next experiments, none of which has its key in `played`; empty if none was found. Steps that were
     played before come again, with other settings, only if no new ones are found. `judged`: the experiments to
-    learn from. `together`: the maximum number of experiments, which all have the same steps and cluster so
-    that they can share them; a single one if its steps cannot be shared.
+    learn from; `begun`: those that are not judged yet. `together`: the maximum number of experiments, which
+    all have the same steps and cluster so that they can share them; a single one if its steps cannot be
+    shared.
     """
     chooser = _chooser(space, judged, rng, uniform)
+    for choices in begun:
+        chooser.add(choices)
     drawn: list[Choices] = []
     known = {_steps_of(key) for key in played}
     for number in range(_TRIES if together == 1 else _TRIES + together):

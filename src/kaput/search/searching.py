@@ -25,7 +25,7 @@ from kaput.search.sequential import Rate, SequentialTest
 from kaput.search.space import Choices, Space, Template
 from kaput.search.store import Find, Purpose, StoredExperiment
 from kaput.search.symptoms import name_of
-from kaput.trials.batch import why_alone
+from kaput.trials.batch import at_once
 
 _FIRST_TRIES = 3  # of a candidate: its rate there is the reference for all that follows
 FINAL_TRIES = 5
@@ -79,8 +79,7 @@ class Pursuit:
         except ValueError:
             return False  # the remaining choices are invalid together
         # As many as reject it if none of them shows it.
-        at_once = least or test.misses_to_reject
-        times = min(self._store.settings.together, at_once) if why_alone(scenario) is None else 1
+        times = at_once(scenario, min(self._store.settings.together, least or test.misses_to_reject))
         for _ in range(2 * test.most):  # tries that failed in the lab do not count
             hits = self._hits(find, choices, "probe")
             answer = test.answer(hits)
@@ -320,7 +319,8 @@ class Search:
             if len(self._failures) >= MOST_FAILURES:
                 return
             judged = self._store.experiments("draw")
-            every = [*judged, *self._store.experiments("draw", done=False)]
+            begun = self._store.experiments("draw", done=False)
+            every = [*judged, *begun]
             rng = Random(f"{self._settings.seed}/{len(every)}")
             played = {each.choices.key for each in every}
             drawn = draw(
@@ -328,6 +328,7 @@ class Search:
                 [Played(each.choices, each.reward, each.missed) for each in judged if each.error is None],
                 rng,
                 played,
+                begun=[each.choices for each in begun],
                 uniform=self._settings.uniform,
                 together=self._settings.together,
             )

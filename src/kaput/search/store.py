@@ -102,8 +102,9 @@ class Find:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """The settings of a search. `name`: of the space; `together`: how many experiments share a cluster and
-    its faults; `scale`: the factor of all times, except in the final confirmation.
+    """The settings of a search. `name`: of the space; `together`: how many experiments are played at the
+    same time, on one cluster or side by side; `scale`: the factor of all times, except in the final
+    confirmation.
     """
 
     name: str

@@ -28,7 +28,7 @@ from kaput.scenario.targets import STORE, parse_target
 from kaput.scenario.timeline import AtEvent, timeline, total_messages
 from kaput.threads import in_background
 from kaput.trials.shared_faults import SharedFaults, is_own
-from kaput.trials.warm import ClusterUse, SharedRunCluster, WarmCluster
+from kaput.trials.warm import ClusterUse, SharedRunCluster, WarmCluster, lasting_faults
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -119,6 +119,24 @@ def why_alone(scenario: Scenario) -> str | None:
             "one of them has steps that wait for events or act on requests, and would see those of the other"
         )
     return None
+
+
+_NODES_PER_CORE = 2  # of clusters side by side; measured with one-node clusters (docs/PERFORMANCE.md)
+
+
+def at_once(scenario: Scenario, most: int) -> int:
+    """How many such trials are played at the same time, at most `most`: they share a cluster; if they cannot,
+    and the machine has the cores, each has a warm one for itself. Those whose faults change a cluster for
+    good, or whose nodes have networks of their own, of which a process has one, are played one at a time.
+    """
+    if needs_own(scenario) is not None:
+        return 1
+    if why_alone(scenario) is None:
+        return most
+    if lasting_faults(scenario) or scenario.cluster.network != "loopback":
+        return 1
+    nodes = scenario.cluster.brokers + len(scenario.cluster.dedicated_controller_ids())
+    return max(1, min(most, _NODES_PER_CORE * (os.cpu_count() or 1) // nodes))
 
 
 _KEYS = ("fault", "target", "at", "for", "options")

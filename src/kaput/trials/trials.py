@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from kaput.analysis.spark.in_process import WithoutSpark, load_analysis
 from kaput.api.judging import Scratch, judge, mirror_comparison, sealed_evidence
@@ -27,20 +29,33 @@ from kaput.processes.ending import reap_orphans
 from kaput.processes.signals import interrupts
 from kaput.runner.experiment import Experiment
 from kaput.runner.folder_setup import check_runs
+from kaput.runner.machine import of_this_machine, shortage
 from kaput.runner.progress import NotesOnly, Progress
 from kaput.scenario.model import Scenario
 from kaput.threads import in_background
-from kaput.trials.batch import Judged, PlayedTrial, Trial, TrialBatch, needs_own, why_apart
+from kaput.trials.batch import (
+    Judged,
+    PlayedTrial,
+    Trial,
+    TrialBatch,
+    at_once,
+    needs_own,
+    why_alone,
+    why_apart,
+)
 from kaput.trials.scaling import scaled
 from kaput.trials.warm import WarmClusters
 
+_OBSERVED_S = 1.0  # the cores, before another trial begins side by side with those that are played
+_BUSY_PERCENT = 75  # of all cores: none begins then, so that those that are played are not disturbed
 _STOP_S = 15.0  # for experiments to end when their results are no longer wanted
 
 
 class Trials:
     """A context manager that plays trials. `runs`: where run folders are created; `together`: how many trials
-    may share a cluster and its faults; `kafka_home`: an installation to use instead of the locked jars.
-    Entering raises JavaError, UsageError.
+    may share a cluster and its faults; `side_by_side`: whether as many that cannot share one are played at
+    the same time, each on its own; `busy_percent`: of the cores, since the last call; `kafka_home`: an
+    installation to use instead of the locked jars. Entering raises JavaError, UsageError.
     """
 
     def __init__(
@@ -49,13 +64,17 @@ class Trials:
         *,
         progress: Progress | None = None,
         together: int = 1,
+        side_by_side: bool = False,
+        busy_percent: Callable[[], float] = psutil.cpu_percent,
         kafka_home: Path | None = None,
     ) -> None:
-        self._runs, self._kafka_home, self._together = runs, kafka_home, together
+        self._runs, self._kafka_home = runs, kafka_home
+        self._together, self._side_by_side, self._busy_percent = together, side_by_side, busy_percent
         self._progress = progress or NotesOnly(lambda _text: None)
         self._engine = WithoutSpark(threads=1)  # the next trials are played meanwhile
         self._stack = ExitStack()
         self._count = 0  # of trials on warm clusters
+        self._observed_at = 0.0  # the cores
 
     def __enter__(self) -> Trials:
         self._java = find_java()
@@ -81,34 +100,58 @@ class Trials:
         faults share them. Failures of the lab are reported in `error`. Raises Interrupted.
         """
         batches, stop = batched(trials, self._together), threading.Event()
-        playing: Future[list[PlayedTrial]] | None = None
+        batch: list[Trial] | None = None
+        playing: dict[Future[list[PlayedTrial]], int] = {}  # each with how many may be played with it
         judging: set[Future[Judged]] = set()
         pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge")
         try:
             while True:
-                # One batch is played while the previous one is judged, and no third one waits.
-                if playing is None and len(judging) <= self._together and (batch := next(batches, None)):
-                    playing = in_background(partial(self._play, batch, stop), "play")
-                waiting: set[Future[Any]] = {*judging, *([playing] if playing else [])}
-                ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                if playing is not None and playing in ended:
-                    judging |= {pool.submit(self._judged, played) for played in playing.result()}
-                    playing = None
+                # A batch is played while earlier ones are judged, of which no more wait.
+                while len(judging) <= self._together and self._has_room(playing.values()):
+                    batch = batch or next(batches, None)
+                    if batch is None or not (most := self._may_begin(batch, len(playing))):
+                        break
+                    number, self._count = self._count + 1, self._count + len(batch)
+                    playing[in_background(partial(self._play, batch, number, stop), "play")] = most
+                    batch = None
+                waiting: set[Future[Any]] = {*judging, *playing}
+                if not waiting:
+                    return
+                ended, _ = wait(waiting, _OBSERVED_S, return_when=FIRST_COMPLETED)
+                for played in [future for future in playing if future in ended]:
+                    del playing[played]
+                    judging |= {pool.submit(self._judged, each) for each in played.result()}
                 for future in [future for future in judging if future in ended]:
                     judging.remove(future)
                     yield future.result()
-                if playing is None and not judging and batch is None:
-                    return
         finally:
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            wait([playing] if playing else [], _STOP_S)
+            wait(playing, _STOP_S)
 
     def judge(self, trial: Trial, folder: RunFolder) -> Judged:
         """Judges a trial whose run was completely recorded earlier."""
         return self._judged(PlayedTrial(trial, folder, None, time.monotonic()))
 
-    def _play(self, batch: list[Trial], stop: threading.Event) -> list[PlayedTrial]:
+    def _has_room(self, playing: Collection[int]) -> bool:
+        """Whether another batch may begin: with others only if cores were idle since the last one began.
+        `playing`: of each one that is played, how many may be with it.
+        """
+        now = time.monotonic()
+        if playing and (len(playing) >= min(playing) or now - self._observed_at < _OBSERVED_S):
+            return False
+        self._observed_at, busy = now, self._busy_percent()
+        return not playing or busy <= _BUSY_PERCENT
+
+    def _may_begin(self, batch: list[Trial], others: int) -> int:
+        """How many such batches may be played at the same time; 0: not yet, with so many others."""
+        first = batch[0].scenario
+        alone = why_alone(first) is not None
+        most = at_once(first, self._together) if alone and self._side_by_side else 1
+        enough = others == 0 or (others < most and shortage(first, of_this_machine()) is None)
+        return most if enough else 0
+
+    def _play(self, batch: list[Trial], number: int, stop: threading.Event) -> list[PlayedTrial]:
         began = time.monotonic()
         try:
             trials = [replace(trial, scenario=scaled(trial.scenario, trial.scale)) for trial in batch]
@@ -118,11 +161,12 @@ class Trials:
             if needs_own(first) is not None:
                 return [self._alone(batch[0], first, began)]
             self._progress.phase("provision")
-            cluster = self._clusters.cluster(first)
-            number, self._count = self._count + 1, self._count + len(trials)
-            made = TrialBatch(trials, cluster, number, runs=self._runs, progress=self._progress, stop=stop)
+            with self._clusters.cluster(first) as cluster:
+                every = TrialBatch(
+                    trials, cluster, number, runs=self._runs, progress=self._progress, stop=stop
+                ).play()
             # The caller expects its own trials, with unscaled times.
-            return [replace(one, trial=trial) for one, trial in zip(made.play(), batch, strict=True)]
+            return [replace(one, trial=trial) for one, trial in zip(every, batch, strict=True)]
         except KaputError as error:
             return [PlayedTrial(trial, None, str(error), began) for trial in batch]
 
@@ -168,7 +212,8 @@ def batched(trials: Iterable[Trial], most: int) -> Iterator[list[Trial]]:
     following = next(left, None)
     while following is not None:
         first, batch, following = following, [following], None
-        while len(batch) < most and (following := next(left, None)) is not None:
+        most_here = 1 if why_alone(first.scenario) is not None else most
+        while len(batch) < most_here and (following := next(left, None)) is not None:
             if first.scale != following.scale or why_apart(first.scenario, following.scenario) is not None:
                 break
             batch.append(following)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kaput.cluster.admin import resources
@@ -55,6 +55,7 @@ class WarmCluster:
         note: Callable[[str], None],
     ) -> None:
         self.spoiled: str | None = None
+        self.taken = True  # by a caller of WarmClusters
         self.uses = 0
         self._in_use = False
         self._left: Sequence[Scenario] = ()  # by the last use, to be deleted
@@ -84,10 +85,12 @@ class WarmCluster:
             yield f"{number}/{node.log.name}", text
             yield f"{number}/{node.layout.properties.name}", node.layout.properties.read_bytes()
 
-    def fits(self, scenario: Scenario) -> bool:
-        """Whether it has the scenario's cluster settings, is as good as new, and is not in use."""
-        same = scenario.cluster == self._scenario.cluster and scenario.upgrades() == self._scenario.upgrades()
-        if not same or self.spoiled is not None or self._in_use or self.uses >= _MOST_USES:
+    def has_settings_of(self, scenario: Scenario) -> bool:
+        return scenario.cluster == self._scenario.cluster and scenario.upgrades() == self._scenario.upgrades()
+
+    def is_as_new(self) -> bool:
+        """Whether it can be used again; deletes what the last use left."""
+        if self.spoiled is not None or self._in_use or self.uses >= _MOST_USES:
             return False
         try:
             self.kafka.wait_ready(_TIDY_S)
@@ -154,7 +157,7 @@ class WarmCluster:
 
 
 class WarmClusters:
-    """Keeps one warm cluster. A context manager."""
+    """Keeps warm clusters, as many as were in use at the same time. A context manager."""
 
     def __init__(
         self,
@@ -164,32 +167,46 @@ class WarmClusters:
         note: Callable[[str], None],
     ) -> None:
         self._runs, self._java, self._distributions, self._note = runs, java, distributions, note
-        self._kept: WarmCluster | None = None
+        self._kept: set[WarmCluster] = set()
+        self._lock, self._starting = threading.Lock(), threading.Lock()
 
-    def cluster(self, scenario: Scenario) -> WarmCluster:
-        """A cluster for this scenario: the kept one if it fits, else a new one. Raises LabError."""
-        if self._kept is not None and self._kept.fits(scenario):
-            return self._kept
-        if self._kept is not None and self._kept.spoiled is not None:
-            self._note(f"starting another cluster: {self._kept.spoiled}")
-        self.close()
+    @contextmanager
+    def cluster(self, scenario: Scenario) -> Iterator[WarmCluster]:
+        """A cluster that only this block uses: a free one with the scenario's settings if it is as good as
+        new, else a new one. If no free one has these settings, all free ones end. Raises LabError.
+        """
+        with self._lock:
+            free = [each for each in self._kept if not each.taken]
+            taken = [each for each in free if each.has_settings_of(scenario)][:1] or free
+            for each in taken:
+                each.taken = True
+        if not (taken and taken[0].has_settings_of(scenario) and taken[0].is_as_new()):
+            for each in taken:
+                self._end(each)
+            taken = [self._new(scenario)]
+        try:
+            yield taken[0]
+        finally:
+            taken[0].taken = False
+
+    def _new(self, scenario: Scenario) -> WarmCluster:
         self._runs.mkdir(parents=True, exist_ok=True)
-        successors = [self._distributions(version) for version in scenario.upgrades()]
-        self._kept = WarmCluster(
-            scenario,
-            self._distributions(scenario.cluster.kafka),
-            successors,
-            self._java,
-            self._runs,
-            self._note,
-        )
-        return self._kept
+        kafka, *successors = map(self._distributions, (scenario.cluster.kafka, *scenario.upgrades()))
+        with self._starting:  # one after the other: each start takes all cores
+            new = WarmCluster(scenario, kafka, successors, self._java, self._runs, self._note)
+        self._kept.add(new)
+        return new
+
+    def _end(self, cluster: WarmCluster) -> None:
+        if cluster.spoiled is not None:
+            self._note(f"starting another cluster: {cluster.spoiled}")
+        cluster.close()
+        self._kept.discard(cluster)
 
     def close(self) -> None:
-        """Stops the kept cluster, if there is one."""
-        kept, self._kept = self._kept, None
-        if kept is not None:
-            kept.close()
+        """Stops all clusters."""
+        while self._kept:
+            self._kept.pop().close()
 
     def __enter__(self) -> WarmClusters:
         return self

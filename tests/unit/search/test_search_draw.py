@@ -66,6 +66,18 @@ def test_same_seed_and_history_draw_the_same() -> None:
     assert draw(space(), [Played(first, 1.0)], Random(5)) == draw(space(), [Played(first, 1.0)], Random(5))
 
 
+def test_what_is_being_played_counts_as_tried() -> None:
+    wide = from_text("s", "s.yaml", WIDE.replace("at-most: 2", "at-most: 1"))
+    kills = [
+        choices
+        for seed in range(60)
+        for choices in draw(wide, [], Random(seed))
+        if choices.steps[0]["fault"] == "kill"
+    ]
+    again = [draw(wide, [], Random(seed), begun=kills)[0].steps[0]["fault"] for seed in range(40)]
+    assert len(kills) > 10 and again.count("kill") < 5
+
+
 def test_draws_do_not_repeat_until_the_space_is_exhausted() -> None:
     small = from_text("s", "s.yaml", WIDE.replace("at-most: 2", "at-most: 1").replace(", 2s, 3s, 4s", ""))
     played: set[str] = set()

@@ -17,7 +17,7 @@ from kaput.evidence.findings_claims import FaultFindings
 from kaput.evidence.folder import RunFolder
 from kaput.scenario.timeline import step_id
 from kaput.search.experiments import Experiments
-from kaput.search.loading import from_text
+from kaput.search.loading import from_text, load
 from kaput.search.searching import Search, merged
 from kaput.search.space import Choices, Space, time_in_words
 from kaput.search.store import SearchSettings, SearchStore
@@ -172,6 +172,23 @@ def test_shortened_find_that_reproduces_rarely_is_lengthened_again(tmp_path: Pat
     [step] = find.choices.steps
     assert step["fault"] == "stop" and step["for"] in ("4s", "16s")
     assert (find.rate.hits, find.rate.of) == (5, 5)
+
+
+def test_tries_of_what_cannot_share_a_cluster_are_played_side_by_side(tmp_path: Path) -> None:
+    """The first question about a candidate takes three tries at least."""
+    asked: list[int] = []
+    world = World(lambda trial: has(trial.scenario, "protocol"))
+
+    def play(trials: Iterable[Trial]) -> Iterator[Judged]:
+        asked.append(0)
+        for judged in world.run(trials):
+            asked[-1] += 1
+            yield judged
+
+    store = new(tmp_path, together=3)
+    experiments = Experiments(load("hanging-transaction"), store, play, 600, lambda _: None)
+    Search(experiments, wanted=1, publish=lambda find: f"find-{find.id}").run()
+    assert store.finds("found") and asked[:2] == [1, 3]
 
 
 def test_durations_are_halved_while_the_bug_reproduces(tmp_path: Path) -> None:

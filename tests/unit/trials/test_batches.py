@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kaput.scenario.loader import load_builtin
-from kaput.trials.batch import ProgressOfRun, Trial, nothing_sent, why_apart
+from kaput.trials.batch import ProgressOfRun, Trial, at_once, nothing_sent, why_apart
 from kaput.trials.trials import Trials, batched
 
 LEADER_KILL = "leader-kill-acks-1"
@@ -47,6 +48,38 @@ def test_single_trials_are_drawn_lazily() -> None:
     assert wanted.drawn == 1
     next(batches)
     assert wanted.drawn == 2
+
+
+def test_trial_that_cannot_share_waits_for_no_other() -> None:
+    """The next one is drawn when it can begin, and so knows more."""
+    wanted = Drawing("faults.0.at={event: election}", "")
+    assert names(next(batched(wanted, 4))) == ["0"]
+    assert wanted.drawn == 1
+
+
+ONE_NODE = [
+    "cluster.brokers=1",
+    "cluster.controllers=combined",
+    "topics.0={name: orders, replication-factor: 1}",
+    "faults.0={at: 1s, fault: protocol, target: broker 1, api: Produce, what: disconnect}",
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "number"),
+    [
+        ([], 8),  # on one cluster
+        (ONE_NODE, 4),  # each on its own
+        (["faults.0.at={event: election}"], 1),  # four nodes
+        ([*ONE_NODE, "cluster.network=namespaces"], 1),
+        ([*ONE_NODE[:3], "faults.0.at={event: election}", "faults.0.fault=power-loss"], 1),
+    ],
+)
+def test_trials_that_cannot_share_are_played_side_by_side_on_small_clusters(
+    changes: list[str], number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert at_once(load_builtin(LEADER_KILL, changes), 8) == number
 
 
 def test_messages_are_of_those_of_all_runs_from_the_first_count_on() -> None:
