@@ -268,18 +268,23 @@ class Fault(ABC, Generic[_Hit]):
             clock.sleep(poll_s)
         return True
 
-    def insist(self, request: Callable[[], None]) -> None:
+    def insist(self, request: Callable[[], None], timeout_s: float = WAIT_S, poll_s: float = _POLL_S) -> None:
         """Makes a request again until it is carried out: brokers, or their controller, may be about to
         start. Raises LabError, at once if access is refused.
         """
-        if why := self.wait_until_complete(request, WAIT_S, _POLL_S):
+        if why := self.wait_until_complete(request, timeout_s, poll_s, refusals=True):
             raise LabError(why)
 
     def wait_until_complete(
-        self, lacks: Callable[[], str | None], timeout_s: float, poll_s: float = 0.02
+        self,
+        lacks: Callable[[], str | None],
+        timeout_s: float,
+        poll_s: float = 0.02,
+        *,
+        refusals: bool = False,
     ) -> str:
-        """Waits, for a bounded time, until `lacks` returns nothing; returns its last sentence, or what it
-        raised. Raises AccessRefused.
+        """Waits, for a bounded time, until `lacks` returns nothing; returns its last sentence, or that of the
+        LabError that it raised. `refusals`: raises AccessRefused at once.
         """
         details = ""
 
@@ -287,9 +292,9 @@ class Fault(ABC, Generic[_Hit]):
             nonlocal details
             try:
                 details = lacks() or ""
-            except AccessRefused:
-                raise
             except LabError as error:
+                if refusals and isinstance(error, AccessRefused):
+                    raise
                 details = str(error)
             return not details
 

@@ -86,19 +86,7 @@ class ResetOffsets(MemberFault):
             place: goal.offset(offset, lows[place], highs[place], timed.get(place))
             for place, offset in came.items()
         }
-        refused = ""
-
-        def taken() -> bool:
-            nonlocal refused
-            try:
-                admin.commit(group, wanted)
-            except LabError as error:
-                refused = str(error)
-                return False
-            return True
-
-        if not self.wait(taken, _EMPTY_S, 0.5):
-            raise LabError(refused)
+        self.insist(lambda: admin.commit(group, wanted), _EMPTY_S, 0.5)
         at_ns = now_ns()
         past = {place: (came[place], to) for place, to in wanted.items() if to > came[place]}
         member.skipped(past, at_ns)

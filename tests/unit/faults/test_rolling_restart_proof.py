@@ -9,6 +9,7 @@ import pytest
 
 from fakes.cluster import FakeAdmin, FakeNode, fake_scene
 from kaput.cluster.admin import PartitionState
+from kaput.cluster.wire import AccessRefused
 from kaput.errors import LabError
 from kaput.faults.fault import Effect, lacking
 from kaput.faults.rolling_restart import RollingRestart
@@ -68,7 +69,9 @@ def test_targets_are_restarted_one_at_a_time() -> None:
 
 
 def test_next_restart_waits_for_leaders_and_full_isrs() -> None:
-    """Nobody is stopped while a partition has no leader, is short of a replica, or cannot be asked about."""
+    """Nobody is stopped while a partition has no leader, is short of a replica, or cannot be asked about; a
+    refusal, too, is no more than an answer that is missing.
+    """
     nodes = [FakeNode(1), FakeNode(2)]
     leaderless, short = PartitionState(None, [1], [1]), PartitionState(2, [1, 2, 3], [2, 3])
 
@@ -78,11 +81,11 @@ def test_next_restart_waits_for_leaders_and_full_isrs() -> None:
             return super().partitions(topics)  # type: ignore[arg-type]
 
     states: list[list[list[str]]] = []
-    admin = Watching(views=[WHOLE, leaderless, LabError("no answer"), short])
+    admin = Watching(views=[WHOLE, leaderless, LabError("no answer"), AccessRefused("its user"), short])
     _, _, after = roll(nodes, admin)
     assert after.confirmed, after.proof
     first = ["terminate", "start"]
-    assert states == [[[], []], *[[first, []]] * 4, [first, first]]
+    assert states == [[[], []], *[[first, []]] * 5, [first, first]]
 
 
 def test_restarted_broker_must_answer_before_the_next_restart() -> None:
