@@ -85,7 +85,6 @@ def compare_command(
     from kaput.compare.comparing import ClusterComparison, ComparisonRequest
     from kaput.console import Console
     from kaput.processes.signals import interrupts
-    from kaput.report.render.html import render as html_of
     from kaput.report.render.terminal import render
 
     clusters = cluster_and_mirror(source, command_config, target, target_command_config)
@@ -107,6 +106,8 @@ def compare_command(
 
         answer = ClusterComparison(request, folder, session, bar.step).run()
     if html is not None:
+        from kaput.report.render.html import render as html_of
+
         write_text("--html", html, html_of(document(answer, every=True)))
     if json:
         print_json(answer.as_json())
