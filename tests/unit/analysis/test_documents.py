@@ -20,7 +20,13 @@ def test_small_run_matches_its_recorded_document(name: str, tmp_path: Path) -> N
     assert differences(_keyed(document(RUNS[name](), tmp_path)), _keyed(expected)) == {}
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] * (name not in ("anomalies", "elections")))
+        for name in RUNS
+    ],
+)
 def test_split_run_matches_its_recorded_document(name: str, tmp_path: Path) -> None:
     """But for the order of the tables' rows."""
     expected = _recorded(name, STRETCHES)

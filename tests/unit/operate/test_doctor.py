@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -391,12 +392,14 @@ def obeyed(snapshot: ClusterSnapshot, remedy: str) -> ClusterSnapshot:
     return replace(snapshot, topics=[topic])
 
 
-@pytest.mark.parametrize("name", ["orders", "__consumer_offsets"])
-@pytest.mark.parametrize("least", ["1", "2", "3", "5"])
-@pytest.mark.parametrize("factor", [1, 2, 3, 5])
 @pytest.mark.parametrize("brokers", [1, 2, 3, 5])
-def test_remedies_converge(brokers: int, factor: int, least: str, name: str) -> None:
+def test_remedies_converge(brokers: int) -> None:
     """No remedy brings back what another one was for: two steps, and nothing is found."""
+    for factor, least, name in product([1, 2, 3, 5], "1235", ["orders", "__consumer_offsets"]):
+        assert _left_by_remedies(brokers, factor, least, name) == [], (factor, least, name)
+
+
+def _left_by_remedies(brokers: int, factor: int, least: str, name: str) -> list[str]:
     replicas = tuple(range(1, 1 + factor))
     snapshot = with_topic(name, Replicas(0, 1, replicas, replicas), min_insync_replicas=least)
     snapshot = replace(
@@ -407,7 +410,7 @@ def test_remedies_converge(brokers: int, factor: int, least: str, name: str) -> 
         critical = [each for each in diagnose(snapshot) if each.severity == "critical"]
         if critical:
             snapshot = obeyed(snapshot, critical[0].remedy)
-    assert [each.id for each in diagnose(snapshot) if each.severity == "critical"] == []
+    return [each.id for each in diagnose(snapshot) if each.severity == "critical"]
 
 
 def test_remedy_removes_each_leftover_throttle() -> None:

@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from kaput.errors import UsageError
-from kaput.scenario.builtin import builtin_names
-from kaput.scenario.loader import load, load_builtin, load_file
+from kaput.scenario.loader import load, load_file
 
 GOOD = """\
 version: 1
@@ -248,11 +247,3 @@ def test_zookeeper_ensemble_size_must_be_one_or_three(tmp_path: Path, count: str
     """Two nodes would be no safer than one."""
     (line,) = mistakes(tmp_path, GOOD, f"cluster.zookeepers={count}")
     assert line.startswith(f"--set cluster.zookeepers={count}: ")
-
-
-@pytest.mark.parametrize("name", builtin_names())
-def test_every_builtin_scenario_round_trips_through_dump(name: str) -> None:
-    """What is resolved from a built-in reads back as the same scenario."""
-    scenario = load_builtin(name)
-    again = yaml.safe_load(yaml.safe_dump(scenario.dump()))
-    assert type(scenario).model_validate(again) == scenario
