@@ -46,13 +46,7 @@ class Copies:
         yield one_of(f"{words}: restarts", row["restarts"], {max(starts - 1, 0)})
         drained = [m["drained"] for m in self.tables.manifest.get("mirrors") or [] if m["mirror"] == name]
         yield one_of(f"{words}: drained", row["drained"], {drained[0] if drained else False})
-        lags: dict[int, float] = defaultdict(float)
-        own_writes = self._own_writes(row)
-        for event in events:
-            if event["at_ns"] >= own_writes:
-                continue  # what is written to a copy there would count as mirrored
-            if event["kind"] == "lag" and event["value"] is not None and event["value"] >= 0:
-                lags[event["at_ns"]] += event["value"]
+        lags = self.lags(row)
         yield one_of(f"{words}: lag_max", row["lag_max"], {round(max(lags.values())) if lags else None})
         if self.tables.rows("replayed") or any(
             f["fault"] in ("recreate", "delete-topic") for f in self.tables.rows("faults")
@@ -62,6 +56,16 @@ class Copies:
         for ended_ns, ended in ends:
             yield from self._missing(words, row, events, ended_ns, ended)
         yield from self._copied(words, row)
+
+    def lags(self, row: Row) -> dict[int, float]:
+        """The lag of a mirror in findings, by the time of each sample."""
+        lags: dict[int, float] = defaultdict(float)
+        own_writes = self._own_writes(row)  # what is written to a copy from then on would count as mirrored
+        for event in self.tables.rows("mirror"):
+            mine = event["mirror"] == row["mirror"] and event["kind"] == "lag" and event["at_ns"] < own_writes
+            if mine and event["value"] is not None and event["value"] >= 0:
+                lags[event["at_ns"]] += event["value"]
+        return lags
 
     def _ends(self, events: list[Row]) -> set[tuple[int | None, str | None]]:
         """When it ended for good, and why; at the same time a start is taken to come last."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -22,9 +23,10 @@ from property.twins import SIDE_BY_SIDE, Twin, beside
 from property.worlds import together
 from second_opinion.accounts import Accounts
 from second_opinion.copies import Copies
-from second_opinion.judging import findings_of
+from second_opinion.judging import findings_of, timeline_of
 from second_opinion.opinion import FALSE, TRUE, Examiner
 from second_opinion.raw import Row
+from second_opinion.timeline import Timeline
 
 SEED = 144
 RECORDED = Path(__file__).parents[1] / "recorded"
@@ -138,6 +140,18 @@ def test_nothing_is_false_about_drawn_histories(name: str) -> None:
     accounts = [one for one in examiner.opinions(found) if _is_an_account(one.claim)]
     assert [one for one in accounts if one.verdict == FALSE] == []
     assert any(one.verdict == TRUE for one in accounts)
+
+
+@pytest.mark.parametrize("more", [0, 1000])
+def test_messages_in_stores_over_time(more: int) -> None:
+    """As the timeline shows them, and more of them."""
+    examiner, found = judged("stores")
+    examiner.findings = found
+    shown = timeline_of(examiner.tables.folder, found)
+    points = [one._replace(messages=one.messages + more) for one in shown.in_stores]
+    every = Timeline(examiner, replace(shown, in_stores=points)).all()
+    wrong = {one.verdict == FALSE for one in every if one.claim.startswith("timeline: in stores at")}
+    assert wrong == {bool(more)}
 
 
 def _more(part: str, field: str, by: float = 1) -> Callable[[Row], None]:

@@ -197,6 +197,19 @@ TIMELINES: dict[str, tuple[str, Callable[[TimelineData], TimelineData]]] = {
         lambda t: replace(t, marks=[m for m in t.marks if m.kind != "election"]),
     ),
     "a sample of lag is left out": ("zombie-member", lambda t: replace(t, lag=t.lag[1:])),
+    "a deposed leader is left out": (
+        "leader-isolated-acks-1",
+        lambda t: replace(t, leaders=[b for b in t.leaders if not b.row.endswith(" deposed")]),
+    ),
+    "a longer wait of clients that were moved": (
+        "dc1-dies-and-returns",
+        lambda t: replace(t, moves=_first(t.moves, lambda b: b.kind == "RTO", end=t.end_s)),
+    ),
+    "a step of the plan is left out": ("dc1-dies-and-returns", lambda t: replace(t, moves=t.moves[1:])),
+    "a greater lag of a mirror": (
+        "mirror",
+        lambda t: replace(t, mirror_lag=_first(t.mirror_lag, lambda p: True, lag=10**6)),
+    ),
     "a rebalance is left out": (
         "zombie-member",
         lambda t: replace(t, marks=[m for m in t.marks if m.kind != "rebalance"]),

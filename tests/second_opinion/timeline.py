@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from second_opinion.answers import FALSE, TRUE, Opinion, equal, one_of
+from second_opinion.copies import Copies
 from second_opinion.effects import FOREVER
 from second_opinion.raw import MS, SECOND, Place, Row
 
@@ -36,8 +37,15 @@ class Timeline:
         yield from self._faults()
         yield from self._partitions()
         yield from self._owners()
+        yield from self._moves()
         yield from self._marks()
-        yield from self._lag()
+        for group in self.tables.groups:
+            samples = [(s.at, s.lag) for s in self.of.groups.lag(group)]
+            yield self._lag(group, samples, self.shown.lag)
+        for row in self.of.findings.get("mirrors") or []:
+            lags = Copies(self.of).lags(row).items()
+            yield self._lag(row["mirror"], lags, self.shown.mirror_lag)
+        yield from self._in_stores()
 
     def _s(self, at: int) -> float:
         """As it is shown."""
@@ -84,6 +92,7 @@ class Timeline:
 
     def _partitions(self) -> Iterator[Opinion]:
         """Who led each partition, and its ISR, at times at which nothing changed."""
+        yield from self._deposed()
         leaders, isrs = _by_row(self.shown.leaders), _by_row(self.shown.isrs)
         for place in self.of.failovers.places():
             events = self.tables.events_of(place)
@@ -145,6 +154,37 @@ class Timeline:
                 owner = None
         return owner
 
+    def _moves(self) -> Iterator[Opinion]:
+        """The steps of the plan, how long clients waited, and since when targets lack messages."""
+        right, plan = set(), self.of.findings.get("plan") or {}
+        for step in self.tables.rows("plan"):
+            right.add((step["step"], self._s(step["started_ns"]), self._s(step["ended_ns"] or self.end)))
+        waits = [("writes", plan.get("rto_writes"))]
+        waits += [(f"reads of {row['group']}", row["rto"]) for row in plan.get("groups") or []]
+        for what, wait in waits:
+            if wait is not None:
+                right.add((f"RTO, {what}", self._s(wait["from_ns"]), self._s(wait["to_ns"])))
+        for row in self.of.findings.get("mirrors") or []:
+            since = row["unmirrored_since_ns"]
+            if since is not None and row["rpo_messages"] is not None:
+                end = max(since, row["ended_ns"] or self.end)
+                right.add((f"RPO, {row['mirror']}", self._s(since), self._s(end)))
+        told = {(bar.row, bar.begin, bar.end) for bar in self.shown.moves}
+        yield Opinion("timeline: moves", TRUE if told == right else FALSE, f"{told ^ right}")
+
+    def _deposed(self) -> Iterator[Opinion]:
+        """Who went on acknowledging after another had been elected, and until when."""
+        right = set()
+        for row in self.of.findings.get("leader_changes") or []:
+            place = self.tables.place_of(row.get("cluster"), row["topic"], row["partition"])
+            if row["two_leaders_ms"] and row["old_leader"] is not None:
+                times = self._s(row["elected_ns"]), self._s(row["last_deposed_ack_ns"])
+                right.add((f"{place} deposed", f"broker {row['old_leader']}", *times))
+        bars = (bar for bar in self.shown.leaders if bar.row.endswith(" deposed"))
+        told = {(bar.row, bar.kind, bar.begin, bar.end) for bar in bars}
+        right = {one for one in right if one[2] < one[3]}
+        yield Opinion("timeline: deposed leaders", TRUE if told == right else FALSE, f"{told ^ right}")
+
     # Marks and samples.
 
     def _marks(self) -> Iterator[Opinion]:
@@ -205,21 +245,29 @@ class Timeline:
     def _within(self, at: int) -> bool:
         return bool(0 <= (at - self.shown.began_ns) / SECOND <= self.shown.end_s)
 
-    def _lag(self) -> Iterator[Opinion]:
+    def _lag(self, of: str, samples: Iterable[tuple[int, float]], shown: Iterable[Any]) -> Opinion:
         """The greatest sample of each interval, and nothing else."""
-        width = max(self.shown.end_s / _SAMPLES, 0.001)
-        for group in self.tables.groups:
-            most: dict[int, tuple[float, int]] = {}
-            for at, lag in (
-                (self._s(s.at), round(s.lag)) for s in self.of.groups.lag(group) if self._within(s.at)
-            ):
-                if lag > most.get(int(at / width), (0.0, -1))[1]:
-                    most[int(at / width)] = at, lag
-            told = sorted((point.at, point.lag) for point in self.shown.lag if point.group == group)
-            right = sorted(most.values())
-            yield Opinion(
-                f"timeline: lag of {group}", TRUE if told == right else FALSE, f"{set(told) ^ set(right)}"
-            )
+        width, most = max(self.shown.end_s / _SAMPLES, 0.001), dict[int, tuple[float, int]]()
+        for at, lag in sorted((self._s(at), round(lag)) for at, lag in samples if self._within(at)):
+            if lag > most.get(int(at / width), (0.0, -1))[1]:
+                most[int(at / width)] = at, lag
+        told = sorted((point.at, point.lag) for point in shown if point.group == of)
+        right = sorted(most.values())
+        words = f"timeline: lag of {of}"
+        return Opinion(words, TRUE if told == right else FALSE, f"{set(told) ^ set(right)}")
+
+    def _in_stores(self) -> Iterator[Opinion]:
+        """What stores had taken and not given back, somewhere in the step of each point (up to a second)."""
+        rows = [(row["at_ns"], 1) for row in self.tables.rows("kept")]
+        changes = sorted(rows + [(row["at_ns"], -1) for row in self.tables.rows("replayed")])
+        for point in self.shown.in_stores:
+            begin = self.shown.began_ns + round(point.at * SECOND)
+            had = sum(more for at, more in changes if at < begin)
+            during = [more for at, more in changes if begin <= at <= begin + SECOND]
+            allowed = {max(had + some, 0) for some in (0, *accumulate(during))}
+            right = point.messages in allowed
+            yield Opinion(f"timeline: in stores at {point.at}", TRUE if right else FALSE, f"{allowed}")
+        yield one_of("timeline: stores", bool(self.shown.in_stores), {bool(changes)})
 
 
 def _by_row(bars: Iterable[Any]) -> dict[str, list[Any]]:
