@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, Error, Playwright
 from system_packages import Missing, apt, one_at_a_time, ran
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+_ARGS = ["--disable-gpu"]  # there is none, and to play one takes a fifth of its time
 _LAUNCH_MS = 120_000  # a busy machine
 _DOWNLOAD_S = 180
 
@@ -47,7 +48,7 @@ def launched(playwright: Playwright) -> Browser:
                 tried.append(said)
             for path in _candidates(playwright):
                 try:
-                    return playwright.chromium.launch(executable_path=path, timeout=_LAUNCH_MS)
+                    return playwright.chromium.launch(executable_path=path, args=_ARGS, timeout=_LAUNCH_MS)
                 except Error as error:
                     tried.append(f"{path}: {str(error).splitlines()[0]}")
     raise Missing("no Chromium: " + ("; ".join(dict.fromkeys(tried)) or "nothing could be installed"))

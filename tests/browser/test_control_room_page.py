@@ -156,6 +156,7 @@ def test_control_room_is_accessible_on_a_small_screen(address: str, opens: Opens
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.long  # its siblings: test_new_run_page.py, and unit/dashboard/test_new_runs.py for its end
 def test_run_started_on_the_page_ends_with_its_cluster(
     kaput: Standing, address: str, work: Path, opens: Opens
 ) -> None:

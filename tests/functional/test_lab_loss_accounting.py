@@ -22,7 +22,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def lab(folders: Path) -> Iterator[kaput.Lab]:
-    with kaput.lab(brokers=1, folder=folders) as started:
+    with kaput.lab(brokers=1, folder=folders, proxies="clients") as started:
         yield started
 
 
@@ -100,3 +100,17 @@ def test_invalid_producer_settings_are_rejected_before_sending(lab: kaput.Lab) -
     with pytest.raises(kaput.UsageError):
         lab.produce("mistaken", -1)
     assert lab.produce("mistaken", 5).producer == number + 2
+
+
+def test_requests_get_an_error_on_a_standing_cluster(lab: kaput.Lab) -> None:
+    """The heal says how many; none is no effect, and the cluster goes on."""
+    options = {"api": "Produce", "what": "error", "error": "NOT_LEADER_OR_FOLLOWER"}
+    lab.create_topic("refused")
+    injected = lab.inject("protocol", "all", nth=1, **options)
+    assert [fault.id for fault in lab.active_faults] == [injected.id]
+    assert lab.produce("refused", count=10).acked == 10
+    assert "1 answered with an error NOT_LEADER_OR_FOLLOWER" in lab.heal(injected).proof
+    injected = lab.inject("protocol", "all", **options)
+    with pytest.raises(kaput.FaultError, match=r"had no effect: .* nothing was done to any of them"):
+        lab.heal(injected)
+    assert lab.produce("refused", count=10).acked == 10

@@ -20,13 +20,12 @@ from kaput.evidence.findings_file import read_findings
 
 def test_noop_finds_nothing(kaput: Kaput) -> None:
     """Without a fault there is no anomaly at all: what is found in other runs is not the lab's doing."""
-    result = kaput.run("noop", "--page", "--set", "workload.warm-up=10s")
+    result = kaput.run("noop", "--set", "workload.warm-up=5s")
     warm = r"brokers (warmed up in|are not warm after) \d+\.\d s: 99 % of acknowledgements within \d"
     assert re.search(warm, result.stderr)
     topics = {row["topic"] for row in result.rows("cluster_events", "topic")}
     assert topics == {None, "orders", "__consumer_offsets"}  # nothing of the warm-up
     result.assert_adds_up()
-    assert "</html>" in (result.folder / "report.html").read_text()
     assert result.findings["verdict"] == "held", result.findings["reasons"]
     assert result.status == 0
     assert {a["name"]: a["count"] for a in result.findings["anomalies"] if a["count"]} == {}

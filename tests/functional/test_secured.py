@@ -100,13 +100,12 @@ def test_secured_run_is_judged_and_reveals_no_secrets(kaput: Kaput, tmp_path: Pa
     assert not any(secret in result.stderr + json.dumps(result.findings) for secret in known)
 
 
+@pytest.mark.tools  # its sibling: unit/workload/test_authorization.py
 @pytest.mark.parametrize(
     ("workload", "said"),
     [
         (_NOBODY_SENDS, "Describe topic orders (TOPIC_AUTHORIZATION_FAILED)"),
-        pytest.param(
-            _NOBODY_READS, "Read group billing (GROUP_AUTHORIZATION_FAILED)", marks=pytest.mark.tools
-        ),
+        (_NOBODY_READS, "Read group billing (GROUP_AUTHORIZATION_FAILED)"),
     ],
 )
 def test_unauthorized_run_fails_at_once_with_the_missing_acl(
