@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 
 from fakes.histories import History, at
-from fakes.in_process import InProcess
+from fakes.judging import findings_in
 from fakes.mirror_histories import HERE, THERE, two_clusters
 from fakes.oracle import Oracle
 from fakes.oracle_causes import Causes
 from fakes.oracle_consequences import Consequences
-from kaput.analysis.pipeline import analyse
 from kaput.evidence.findings import Findings
-from kaput.evidence.reading import check
 from kaput.report.run_report import to_text
 
 _OLD, _NEW = range(3), range(3, 8)
@@ -45,7 +43,7 @@ def _judged(history: History, path: Path) -> Findings:
 
 
 def _judged_as_it_is(history: History, path: Path) -> Findings:
-    return analyse(check(history.write(path)), InProcess())  # type: ignore[arg-type]
+    return findings_in(history.write(path))
 
 
 def _counts(findings: Findings) -> dict[str, tuple[int, int]]:
@@ -146,7 +144,7 @@ def test_offset_of_an_unacknowledged_message_of_the_old_topic_is_permitted(tmp_p
     assert findings.verdict == "held", findings.reasons
 
 
-@pytest.mark.parametrize("acks", ["all", "1"])
+@pytest.mark.parametrize("acks", ["all", pytest.param("1", marks=pytest.mark.long)])
 @pytest.mark.parametrize("read", [True, False])
 @pytest.mark.parametrize(
     ("old", "new"),
