@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from fakes.program import app
-from kaput.cli.options import as_overrides, cluster_block, naming, standing_cluster
+from kaput.cli.options import as_overrides, cluster_block, naming, standing_cluster, write_text
 from kaput.cli.scenario_choice import choose
 from kaput.cli.verbs import pairs
 from kaput.cluster.kafka_cluster import ClusterAddress
@@ -113,3 +113,16 @@ def test_invalid_cluster_argument_is_rejected(text: str, settings: str, told: st
     config.write_text(settings)
     with pytest.raises(UsageError, match=told):
         standing_cluster(text, config)
+
+
+def test_what_an_option_names_is_written_or_its_mistake_names_the_option(tmp_path: Path) -> None:
+    """A file as a whole; what is no file, such as /dev/null, stays what it is."""
+    write_text("--html", tmp_path / "page.html", "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    assert (tmp_path / "page.html").read_text() == "new"
+    write_text("--html", Path("/dev/null"), "new")
+    assert not Path("/dev/null").is_file()
+    with pytest.raises(UsageError, match=r"--html \S+/none/page.html: cannot be written \(No such file"):
+        write_text("--html", tmp_path / "none" / "page.html", "new")
+    with pytest.raises(UsageError, match=r"--html .*: cannot be written"):
+        write_text("--html", tmp_path, "new")
