@@ -20,7 +20,7 @@ Spot = tuple[Place | None, int]
 Who = tuple[int, int]
 
 
-_NEVER_PERMITTED = ("phantom", "corrupt", "lost-in-store", "mirror-reordered")
+_NEVER_PERMITTED = ("phantom", "corrupt", "ghost", "aborted-read", "lost-in-store", "mirror-reordered")
 
 
 class Counts:
@@ -152,7 +152,7 @@ class Counts:
             "recovered": fates["unknown", "1"] + fates["unknown", "n"],
             "duplicate": sum(n for (_, stored), n in fates.items() if stored == "n"),
             "corrupt": sum(not r["intact"] for r in self.tables.rows("log")),
-            "reordered": self._late(),
+            "reordered": self._late.total(),
         }
         if not self.removes:
             right["lost"] = fates["acked", "0"]
@@ -177,6 +177,8 @@ class Counts:
         """How many of an anomaly are permitted at least, and at most, by its causes and the settings."""
         if row["name"] in _NEVER_PERMITTED:
             return 0, 0
+        if row["name"] in ("duplicate", "reordered") and not self.tables.rows("kept"):
+            return self._retried(row["name"])
         if row["name"] != "lost" or self.deleted or self.removes:
             return 0, row["count"]
         sends = [who for who, fate in self._fate_of.items() if fate == ("acked", "0")]
@@ -197,14 +199,46 @@ class Counts:
             most -= causes["deposed-leader"]
         return least, most
 
-    def _late(self) -> int:
-        """First copies of a producer in a partition that come after one with a higher number."""
+    def _retried(self, name: str) -> tuple[int, int]:
+        """Of messages that are stored twice or late, those of producers whose settings permit it."""
+        counts = self._late
+        if name == "duplicate":
+            counts = Counter(who[0] for who, (_, stored) in self._fate_of.items() if stored == "n")
+        least = most = 0
+        for producer, n in counts.items():
+            spec = self.tables.producer_specs.get(producer)
+            config = (spec or {}).get("config") or {}
+            given = {key: str(value).lower() for key, value in config.items()}
+            if spec is None:
+                most += n
+            elif (spec.get("on-failure") or {}).get("resends"):
+                least, most = least + n, most + n
+            elif (
+                spec.get("idempotence")
+                or spec.get("transactions")
+                or given.get("enable.idempotence") == "true"
+            ):
+                continue
+            elif name == "duplicate":
+                permitted = n * ("0" not in (given.get("retries"), given.get("message.send.max.retries")))
+                least, most = least + permitted, most + permitted
+            else:
+                one = "1" in map(given.get, ("max.in.flight", "max.in.flight.requests.per.connection"))
+                least, most = least + n * (not one), most + n  # of one request, changes of leader decide
+        return least, most
+
+    @cached_property
+    def _late(self) -> Counter[int]:
+        """By producer: first copies in a partition that come after one with a higher number."""
         firsts: dict[tuple[int, Place], dict[int, int]] = defaultdict(dict)
         for (producer, seq), records in self._copies.items():
             for record in records:
                 mine = firsts[producer, record["place"]]
                 mine[seq] = min(record["offset"], mine.get(seq, record["offset"]))
-        return sum(behind((offset, seq) for seq, offset in one.items()) for one in firsts.values())
+        late: Counter[int] = Counter()
+        for (producer, _), one in firsts.items():
+            late[producer] += behind((offset, seq) for seq, offset in one.items())
+        return late
 
     # Groups.
 

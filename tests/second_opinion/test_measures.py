@@ -138,6 +138,8 @@ def test_another_value_is_called_false(name: str, part: type[Measures] | type[Co
             {"count": 3, "permitted": 3, "causes": {"deposed-leader": 3}},
         ),
         ("leader-kill-lagging-acks-all", "phantom", {"count": 1, "permitted": 1}),
+        ("leader-kill-lagging-acks-all", "duplicate", {"permitted": 8}),
+        ("minority-partition-acks-1", "reordered", {"permitted": 39}),
     ],
 )
 def test_another_permitted_count_is_called_false(name: str, anomaly: str, told: dict[str, Any]) -> None:
