@@ -46,7 +46,7 @@ from second_opinion.transactions import Transactions
 BLINK = 3 * MS
 
 
-def opinions(folder: Path, findings: Row) -> list[Opinion]:
+def opinions(folder: Path, findings: Row) -> Iterator[Opinion]:
     """Of every statement that can be recomputed. `findings`: the document as JSON has it."""
     return Examiner(folder).opinions(findings)
 
@@ -69,12 +69,9 @@ class Examiner:
         self.rebalances = Rebalances(self.tables, self.effects)
         self._stories: dict[Any, Story] = {}
 
-    def opinions(self, findings: Row) -> list[Opinion]:
-        """Every opinion about these findings."""
+    def opinions(self, findings: Row) -> Iterator[Opinion]:
+        """Every opinion about these findings, as it is asked for: of one document after the other."""
         self.findings = findings
-        return list(self._all())
-
-    def _all(self) -> Iterator[Opinion]:
         yield from self._standstills()
         yield from self._unavailability()
         yield from self._availability()

@@ -448,7 +448,8 @@ def test_a_wrong_statement_is_called_false(name: str) -> None:
     wrong = copy.deepcopy(right)
     change(wrong, examiner.tables)
     assert wrong != right
-    assert {one.claim for one in examiner.opinions(wrong) if one.verdict == FALSE} - called_false(world)
+    known = called_false(world)
+    assert any(one.verdict == FALSE and one.claim not in known for one in examiner.opinions(wrong))
 
 
 @pytest.mark.parametrize("name", WORLDS)
