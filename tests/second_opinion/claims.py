@@ -211,9 +211,12 @@ class Claims:
             return {False}
         if effect.brokers or effect.target == "cluster" or effect.target.startswith("topic "):
             own = ("client", "reread", "transaction", "unknown")
-            return {any(one["condition"] not in own for one in later)}
-        mine = "rebalance" if effect.target.startswith("member") else None
-        return {any(one["condition"] == mine or effect.id in one["faults"] for one in later)}
+            mine = [one for one in later if one["condition"] not in own]
+        else:
+            mine = [one for one in later if one["condition"] == "rebalance"]
+            mine = mine if effect.target.startswith("member") else []
+        long = sum(one["to_ns"] - max(one["from_ns"], since) for one in mine) >= SECOND
+        return {long or any(effect.id in one["faults"] for one in later)}
 
     # Failovers.
 

@@ -196,6 +196,21 @@ def test_quota_that_comes_during_a_rebalance_is_no_cause_of_it(tmp_path: Path) -
     assert billing.cause is not None and billing.cause.startswith("group billing rebalanced: ")
 
 
+@pytest.mark.parametrize(("paused_ms", "named"), [(4_500, True), (5_500, False)])
+def test_member_frozen_when_its_group_had_almost_rebalanced_is_no_cause(
+    paused_ms: int, named: bool, tmp_path: Path
+) -> None:
+    """It had given up its partitions at 3 s; another one has them at 5.9 s."""
+    pause = {"fault": "pause", "id": "1-pause", "target": "member 1 of billing"}
+    history = _handed_over().fault(1, paused_ms, 9_000, **pause)
+    history.rows["faults"][0]["brokers"] = []
+    for row in [*history.rows["group_events"], *history.rows["deliveries"]]:
+        late = row.get("at_ns", row.get("polled_ns", 0)) > at(3_000)
+        row["member"] = "member-2" if late and row["group"] == "billing" else row["member"]
+    (billing,) = _scope(judged(history, tmp_path), "billing")
+    assert ("1-pause" in (billing.cause or ""), "rebalanced: " in (billing.cause or "")) == (named, not named)
+
+
 def test_rebalance_that_had_begun_long_before_a_silence_says_so(tmp_path: Path) -> None:
     """What had begun it may have nothing to do with this silence."""
     history = _handed_over()

@@ -420,15 +420,20 @@ class RunEvents:
         return max(values, default=minimum.configured) <= minimum.configured
 
     def _unmet_since(self, fault: FaultRow, silence: Single, group: str | None, since_ns: int) -> bool:
-        """Whether a condition was unmet after some time that a fault can have been behind."""
+        """Whether conditions that a fault can have been behind were unmet after some time, for a second or
+        more; or its heal was.
+        """
         if silence.place is None or fault.fault == _SLOWS_CLIENTS:
             return False
         story = self._run.story(silence.place, silence.from_ns, silence.to_ns, group, None)
         later = [wait for wait in story.waits if wait.to_ns > since_ns]
         if fault.brokers or fault.hit.hits in (TOPIC, CLUSTER):
-            return any(wait.condition not in _OWN for wait in later)
-        mine = "rebalance" if fault.hit.members_of is not None else None
-        return any(wait.condition == mine or fault.id in wait.faults for wait in later)
+            mine = [wait for wait in later if wait.condition not in _OWN]
+        else:
+            of_members = fault.hit.members_of is not None
+            mine = [wait for wait in later if wait.condition == "rebalance" and of_members]
+        unmet_ns = sum(wait.to_ns - max(wait.from_ns, since_ns) for wait in mine)
+        return unmet_ns >= SHORTEST_NS or any(fault.id in wait.faults for wait in later)
 
     def _owned(
         self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str
