@@ -68,7 +68,8 @@ def test_a_planned_switch_loses_and_skips_nothing(kaput: Kaput, dc1: dict[str, s
 @pytest.mark.alone
 def test_netsplit_loses_unmirrored_messages(kaput: Kaput) -> None:
     """The recovery point is what a plain reader finds to differ between both clusters, to the message."""
-    result = kaput.run("dc1-netsplit")
+    shorter = ("workload.producers.0.messages=6000", "faults.0.at=3s", "faults.0.for=16s")
+    result = kaput.run("dc1-netsplit", *(word for change in shorter for word in ("--set", change)))
     assert result.status == 0 and result.findings["verdict"] == "held", result.findings["reasons"]
     assert result.fault("isolate")["bit"]
     done = steps(result)

@@ -325,10 +325,11 @@ def test_promtool_accepts_the_metrics(exporter: Exporter) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-@pytest.fixture
-def prometheus(exporter: Exporter, tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def prometheus(exporter: Exporter, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a Prometheus that scrapes the exporter each second."""
-    config = tmp_path / "prometheus.yml"
+    folder = tmp_path_factory.mktemp("prometheus")
+    config = folder / "prometheus.yml"
     target = f"127.0.0.1:{exporter.port}"
     config.write_text(
         json.dumps(
@@ -343,10 +344,10 @@ def prometheus(exporter: Exporter, tmp_path: Path) -> Iterator[str]:
     command = [
         _program("prometheus"),
         f"--config.file={config}",
-        f"--storage.tsdb.path={tmp_path / 'data'}",
+        f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address=127.0.0.1:{port}",
     ]
-    with (tmp_path / "log").open("wb") as log:
+    with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         yield f"http://127.0.0.1:{port}"

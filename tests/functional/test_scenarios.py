@@ -20,7 +20,7 @@ from kaput.evidence.findings_file import read_findings
 
 def test_noop_finds_nothing(kaput: Kaput) -> None:
     """Without a fault there is no anomaly at all: what is found in other runs is not the lab's doing."""
-    result = kaput.run("noop", "--set", "workload.warm-up=5s")
+    result = kaput.run("noop", "--set", "workload.warm-up=10s")
     warm = r"brokers (warmed up in|are not warm after) \d+\.\d s: 99 % of acknowledgements within \d"
     assert re.search(warm, result.stderr)
     topics = {row["topic"] for row in result.rows("cluster_events", "topic")}
