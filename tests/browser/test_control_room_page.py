@@ -163,7 +163,7 @@ def test_run_started_on_the_page_ends_with_its_cluster(
     page.get_by_role("link", name="Searches").click()
     expect(page.locator("main")).to_contain_text(str(work / "searches"))
     page.get_by_role("link", name="New run").click()
-    page.get_by_role("link", name="single-partition-group").click()
+    page.get_by_role("link", name="single-partition-group").first.click()  # one for each tag
     page.wait_for_selector("body[data-ready]", state="attached")
     page.locator("[id='f-workload.producers.0.messages']").fill("100000")
     page.get_by_role("button", name="Start the run").click()
