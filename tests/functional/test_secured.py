@@ -21,8 +21,8 @@ from waiting import PATIENCE_S, eventually
 _RUN = """
 version: 1
 title: A leader of a secured cluster dies
-cluster: {brokers: 2, controllers: 1, security: scram-tls}
-topics: [{name: orders, replication-factor: 2}]
+cluster: {brokers: 2, security: scram-tls}
+topics: [{name: orders, assignment: [[2, 1]]}]  # broker 1 is the controller, too
 workload:
   producers: [{topic: orders, messages: 4000, rate: 1000}]
   groups: [{id: billing, topics: [orders]}]
