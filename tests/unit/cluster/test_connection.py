@@ -6,12 +6,12 @@ import socket
 import struct
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, nullcontext
 from types import SimpleNamespace
 
 import pytest
-from kafka.protocol.admin import CreateTopicsResponse
+from kafka.protocol.admin import CreateTopicsResponse, DeleteTopicsResponse
 from kafka.protocol.metadata import MetadataResponse
 
 from kaput.cluster.access import OPEN, Access
@@ -22,6 +22,7 @@ from kaput.errors import LabError
 from kaput.scenario.model import Topic
 
 _TLS_ALERT = b"\x15\x03\x03\x00\x02\x02\x46"
+ID = uuid.UUID(int=7)
 
 
 @pytest.fixture
@@ -46,6 +47,35 @@ def answering(server: socket.socket, *pieces: bytes) -> threading.Thread:
     thread = threading.Thread(target=serve)
     thread.start()
     return thread
+
+
+def answering_in_turn(server: socket.socket, answers: Sequence[bytes]) -> None:
+    """Each answer is the only one of a connection; none: it is closed."""
+
+    def serve() -> None:
+        for answer in answers:
+            accepted, _ = server.accept()
+            with accepted:
+                accepted.recv(1000)
+                if answer:
+                    accepted.sendall(struct.pack(">iib", len(answer) + 5, 1, 0) + answer)
+
+    threading.Thread(target=serve, daemon=True).start()
+
+
+def admin_of(server: socket.socket) -> Admin:
+    """Of a cluster whose only broker is the server."""
+    cluster = SimpleNamespace(
+        broker_endpoints={1: Endpoint(*server.getsockname())}, controller_endpoints={}, zookeeper_endpoints={}
+    )
+    return Admin(cluster, 30)  # type: ignore[arg-type]
+
+
+def described(error_code: int) -> MetadataResponse:
+    """What a broker knows of a topic."""
+    id_ = uuid.UUID(int=0) if error_code else ID
+    topic = MetadataResponse.MetadataResponseTopic(name="orders", topic_id=id_, error_code=error_code)
+    return MetadataResponse(version=10, topics=[topic])
 
 
 def versions(correlation_id: int, error_code: int) -> bytes:
@@ -151,11 +181,8 @@ def test_partitions_that_an_earlier_try_added_are_no_mistake(
 
     thread = threading.Thread(target=serve)
     thread.start()
-    cluster = SimpleNamespace(
-        broker_endpoints={1: Endpoint(*server.getsockname())}, controller_endpoints={}, zookeeper_endpoints={}
-    )
     refused = nullcontext() if closes_first else pytest.raises(LabError, match="cannot have 6 partitions")
-    with Admin(cluster, 30) as admin, refused:  # type: ignore[arg-type]
+    with admin_of(server) as admin, refused:
         admin.add_partitions("orders", 6)
     thread.join()
 
@@ -178,11 +205,8 @@ def test_topic_that_an_earlier_try_created_is_no_mistake(server: socket.socket, 
 
     tries = iter([False, True] if closes_first else [True])
     threading.Thread(target=serve, daemon=True).start()
-    cluster = SimpleNamespace(
-        broker_endpoints={1: Endpoint(*server.getsockname())}, controller_endpoints={}, zookeeper_endpoints={}
-    )
     refused = nullcontext() if closes_first else pytest.raises(LabError, match="TOPIC_ALREADY_EXISTS")
-    with Admin(cluster, 30) as admin, refused:  # type: ignore[arg-type]
+    with admin_of(server) as admin, refused:
         admin.create_topics([Topic(name="orders")], in_sync=False)
     asked.set()
 
@@ -192,29 +216,22 @@ def test_topic_made_by_a_request_whose_answer_was_lost_has_its_id(
     server: socket.socket, closes_first: bool
 ) -> None:
     """Else a run would leave it on the user's cluster. A broker may learn of it late."""
-    id_, told = uuid.UUID(int=7), CreateTopicsResponse.CreatableTopicResult
+    told = CreateTopicsResponse.CreatableTopicResult
     exists = CreateTopicsResponse(version=7, topics=[told(name="orders", error_code=36)])
-    known = MetadataResponse(
-        version=10,
-        topics=[MetadataResponse.MetadataResponseTopic(name="orders", topic_id=id_, error_code=0)],
-    )
-
-    unknown = MetadataResponse(
-        version=10, topics=[MetadataResponse.MetadataResponseTopic(name="orders", error_code=3)]
-    )
-
-    def serve() -> None:
-        for answer in ([b""] if closes_first else []) + [one.encode() for one in (exists, unknown, known)]:
-            accepted, _ = server.accept()
-            with accepted:
-                accepted.recv(1000)
-                if answer:
-                    accepted.sendall(struct.pack(">iib", len(answer) + 5, 1, 0) + answer)
-
-    threading.Thread(target=serve, daemon=True).start()
-    cluster = SimpleNamespace(
-        broker_endpoints={1: Endpoint(*server.getsockname())}, controller_endpoints={}, zookeeper_endpoints={}
-    )
-    with Admin(cluster, 30) as admin:  # type: ignore[arg-type]
+    answers = [one.encode() for one in (exists, described(3), described(0))]
+    answering_in_turn(server, ([b""] if closes_first else []) + answers)
+    with admin_of(server) as admin:
         made, refused = admin.make_topics([Topic(name="orders")])
-    assert made == ({"orders": id_} if closes_first else {}) and len(refused) == (0 if closes_first else 1)
+    assert made == ({"orders": ID} if closes_first else {}) and len(refused) == (0 if closes_first else 1)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_topic_that_an_earlier_try_deleted_is_no_mistake(server: socket.socket, there: bool) -> None:
+    """Also one of a broker, which sends a request to the controller again; one that never was there is."""
+    told = DeleteTopicsResponse.DeletableTopicResult
+    unknown = DeleteTopicsResponse(version=4, responses=[told(name="orders", error_code=3)])
+    gone = MetadataResponse(version=10)
+    answering_in_turn(server, [one.encode() for one in (described(0 if there else 3), unknown, gone)])
+    refused = nullcontext() if there else pytest.raises(LabError, match="UNKNOWN_TOPIC_OR_PARTITION")
+    with admin_of(server) as admin, refused:
+        admin.delete_topic("orders")
