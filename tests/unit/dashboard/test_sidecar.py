@@ -166,19 +166,20 @@ def test_sidecar_survives_an_exec_and_ends_with_its_process(tmp_path: Path, numb
         assert eventually(lambda: not _left(int(dashboard)))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(None, marks=pytest.mark.long)])
-def test_run_starter_ends_with_its_sidecar(tmp_path: Path, number: int | None) -> None:
+def test_run_starter_ends_with_its_sidecar(tmp_path: Path) -> None:
     """With a key, as next to a standing cluster; without one nothing is there to start a run."""
     with sidecar(tmp_path) as shown:
         assert _status(shown.port) == 200
         assert psutil.Process(shown.pid).children() == []
-    with sidecar(tmp_path, key="of this test") as shown:
-        assert _status(shown.port) == 200
-        (starter,) = psutil.Process(shown.pid).children()
-        assert "kaput.processes.starting" in starter.cmdline() and starter.nice() == psutil.Process().nice()
-        if number is not None:
-            os.kill(shown.pid, number)
-    assert eventually(lambda: not starter.is_running())
+    for killed in (True, False):
+        with sidecar(tmp_path, key="of this test") as shown:
+            assert _status(shown.port) == 200
+            (starter,) = psutil.Process(shown.pid).children()
+            assert "kaput.processes.starting" in starter.cmdline()
+            assert starter.nice() == psutil.Process().nice()
+            if killed:
+                os.kill(shown.pid, signal.SIGKILL)
+        assert eventually(lambda starter=starter: not starter.is_running())  # type: ignore[misc]
 
 
 def test_sidecar_of_another_process_is_not_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

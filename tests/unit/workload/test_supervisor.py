@@ -234,6 +234,18 @@ def test_client_with_bad_settings_is_reported_with_its_stderr(supervisor_of: Mak
         supervisor_of(bad).start()
 
 
+def test_client_that_is_not_let_in_is_reported_at_once(supervisor_of: Make) -> None:
+    """By its own sentence, without a traceback. The mock lets nobody sign in."""
+    denied = scenario()
+    signs_in = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    denied.workload.producers[0].config.update(
+        {**signs_in, "sasl.username": "nobody", "sasl.password": "hush"}
+    )
+    why = r"^producer-0 ended on its own \(exit status 1\): User:nobody cannot authenticate: [^\n]*SASL.*$"
+    with pytest.raises(LabError, match=why):
+        supervisor_of(denied).start()
+
+
 def test_groups_with_unusual_names_have_separate_evidence_files(supervisor_of: Make, tmp_path: Path) -> None:
     """Slashes, dots, capitals, great length: files inside the folder, all found by who reads the evidence."""
     groups = ("a/b", "_hidden", "Sales", "sales", "x" * 300)
