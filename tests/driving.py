@@ -16,7 +16,6 @@ import pyarrow.dataset as ds
 from waiting import PATIENCE_S
 
 KAPUT = [str(Path(sys.executable).with_name("kaput"))]
-# The same, judging without a JVM: for tests of what is found, where how it is started is not the question.
 # For every run whose verdict is looked at: brokers stay cold (most tests don't look at latencies), and the
 # drain ends when everything is read, which on a busy machine may take longer than a user would wait.
 UNHURRIED = ["--set", "workload.warm-up=0s", "--set", f"workload.drain.timeout={PATIENCE_S:.0f}s"]

@@ -155,7 +155,7 @@ def test_members_of_both_protocols_share_a_group(moved: Result) -> None:
     assert members == {"member-1", "member-2", "member-3"}
     fenced = "member {} of {} was {}: member {} has the same group.instance.id."
     expected = {fenced.format(2, "consumer", "refused", 1), fenced.format(1, "classic", "fenced", 2)}
-    assert expected == {note for note in moved.findings["notes"] if note.startswith("member")}
+    assert expected == set(moved.findings["notes"])
     asked = {row["api"] for row in moved.rows("requests") if "billing" in str(row["client_id"])}
     assert {"JoinGroup", "ConsumerGroupHeartbeat"} <= asked
 
@@ -174,8 +174,9 @@ def test_groups_are_moved_past_records_on_purpose(moved: Result) -> None:
         missed = passed - set(delivered(moved, group))
         assert unseen[group]["count"] == unseen[group]["permitted"] == len(missed) > 0
     forward = [row for row in moved.rows("group_events") if row["group"] == "forward"]
+    by = [row["until"] - row["offset"] for row in forward if row["kind"] == "skipped"]
     # By fewer only in a partition that it had read nearly all of.
-    assert max(row["until"] - row["offset"] for row in forward if row["kind"] == "skipped") == 5
+    assert max(by) == 5 and by.count(5) > 1, by
     assert any("moved past them on purpose" in reason for reason in moved.findings["reasons"])
 
 

@@ -58,7 +58,8 @@ def test_a_leader_is_killed_and_everything_is_counted(served: Served) -> None:
     """By lines of JSON alone."""
     assert served.ready["brokers"] == [1, 2]
     # Broker 1 is the only controller, without which there would be no other leader.
-    assert served.ask("create_topic", name="orders", assignment=[[2, 1]]) == {"result": None}
+    orders = {"name": "orders", "assignment": [[2, 1]], "config": {"retention.ms": 3_600_000}}
+    assert served.ask("create_topic", **orders) == {"result": None}
     killed = served.ask("inject", fault="kill", target="leader-of orders/0")["result"]
     (dead,) = killed["brokers"]
     assert killed["proof"]
@@ -75,6 +76,7 @@ def test_mistakes_are_answered(served: Served) -> None:
     assert served.ask("heal", fault="1-nothing")["kind"] == "usage"
     assert "did you mean inject?" in served.ask("injekt")["error"]
     assert "not a request" in served.ask("create_topic", nme="x")["error"]
+    assert "retention.ms" in served.ask("create_topic", name="x", config={"retention.ms": "soon"})["error"]
     assert served.ask("inject", fault="kil")["kind"] == "usage"
     assert served.ask("status")["result"]["faults"] == []
 

@@ -21,8 +21,8 @@ from waiting import PATIENCE_S, eventually
 _RUN = """
 version: 1
 title: A leader of a secured cluster dies
-cluster: {brokers: 2, security: scram-tls}
-topics: [{name: orders, assignment: [[2, 1]]}]  # broker 1 is the controller, too
+cluster: {brokers: 2, controllers: 1, security: scram-tls}
+topics: [{name: orders, replication-factor: 2}]
 workload:
   producers: [{topic: orders, messages: 4000, rate: 1000}]
   groups: [{id: billing, topics: [orders]}]
@@ -81,11 +81,13 @@ def shown_in_processes(secrets: list[str]) -> list[list[str]]:
 
 
 def test_secured_run_is_judged_and_reveals_no_secrets(kaput: Kaput, tmp_path: Path) -> None:
-    """A leader dies, nothing is lost, everything is read; no secret shows, while it runs or afterwards."""
+    """A leader dies, nothing is lost, everything is read; no secret shows, while it runs, afterwards, or on
+    its page.
+    """
     scenario = tmp_path / "secured.yaml"
     scenario.write_text(_RUN)
     with ThreadPoolExecutor(max_workers=1) as pool:
-        running = pool.submit(kaput.run, str(scenario))
+        running = pool.submit(kaput.run, str(scenario), "--page")
         assert eventually(lambda: running.done() or any(kaput.runs.glob("*/evidence/sends/*.arrows")))
         assert not running.done(), running.result().stderr
         (secrets,) = kaput.runs.glob("*/brokers/secrets")
@@ -96,11 +98,12 @@ def test_secured_run_is_judged_and_reveals_no_secrets(kaput: Kaput, tmp_path: Pa
     assert result.status == 0 and result.count("lost") == 0, result.stderr
     assert result.findings["totals"]["acked"] == 4_000
     assert result.fault("kill")["bit"] and result.findings["groups"][0]["drained"]
+    assert "</html>" in (result.folder / "report.html").read_text()
     assert not secrets.exists() and telling(kaput.runs, known) == []
     assert not any(secret in result.stderr + json.dumps(result.findings) for secret in known)
 
 
-@pytest.mark.tools  # its sibling: unit/workload/test_authorization.py
+@pytest.mark.tools  # its sibling: unit/workload/test_supervisor.py
 @pytest.mark.parametrize(
     ("workload", "said"),
     [
@@ -124,11 +127,11 @@ def test_unauthorized_run_fails_at_once_with_the_missing_acl(
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
-    """A secured cluster that stays, of two brokers, with a topic."""
+    """A secured cluster that stays, of three brokers that vote, with a topic."""
     kaput = Standing(tmp_path_factory.mktemp("s"))
     try:
-        kaput("up", "--brokers", "2", "--security", "scram-tls", "--detach")
-        kaput("tool", "topics", "--create", "--topic", "orders", "--replication-factor", "2")
+        kaput("up", "--brokers", "3", "--security", "scram-tls", "--detach")
+        kaput("tool", "topics", "--create", "--topic", "orders", "--replication-factor", "3")
         yield kaput
     finally:
         kaput("down", "--all")
@@ -159,7 +162,7 @@ def test_every_command_is_authorized(standing: Standing) -> None:
     assert kaput.json("fault", "heal")[0]["state"] == "healed"
     denied = kaput.json("fault", "inject", "deny", "--target", "topic orders")
     # The killed broker may not be in the cluster again yet.
-    assert re.fullmatch(r"Write on orders denied to User:kaput by ([12]) of \1 brokers", denied[-1]["proof"])
+    assert re.fullmatch(r"Write on orders denied to User:kaput by ([1-3]) of \1 brokers", denied[-1]["proof"])
     denials = [each for each in kaput.json("doctor", status=1)["findings"] if each["id"] == "KP025"]
     assert [each["resource"] for each in denials] == ["topic orders, User:kaput"]
     kaput("fault", "inject", "quota", "--target", "cluster", "--option", "producer-rate=20000")
@@ -177,7 +180,7 @@ def test_every_command_is_authorized(standing: Standing) -> None:
     kaput("tool", "topics", "--create", "--topic", "again", "--replication-factor", "1")
     assert kaput.json("replay", "orders", "again")["copied"] == 2
     kaput("reassign", "--replication-factor", "2", "--topic", "again", "--yes")
-    assert kaput.json("grow", "1")["brokers"] == [1, 2, 3]
+    assert kaput.json("grow", "1")["brokers"] == [1, 2, 3, 4]
     assert "orders/0" in kaput("status")
 
 
