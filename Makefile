@@ -101,12 +101,8 @@ fuzz: setup-dev
 	cd tests && ../$(BIN)/python -m fuzz.fuzz_evidence --seed $(SEED) --count $(COUNT)
 	cd tests && ../$(BIN)/python -m fuzz.fuzz_inputs --seed $(SEED) --count $(COUNT)
 
-# Every tool of Kafka's and its clients, each a JVM or several.
 tools: setup-dev
-	$(BIN)/pytest tests/functional/test_kafkas_tools.py
-	$(BIN)/pytest tests/functional/test_java_client.py -m tools
-	$(BIN)/pytest tests/functional/test_secured.py -m tools
-	$(BIN)/pytest tests/functional/test_finds.py -m tools
+	$(BIN)/pytest tests/functional -m tools
 
 check: $(DEV_STAMP)
 	$(BIN)/ruff check .
