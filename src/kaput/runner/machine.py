@@ -1,11 +1,12 @@
 """Whether this machine can carry the nodes of a scenario: their memory against what there is.
 
 A rough figure: it is to catch 80 brokers on a laptop, which would be killed one by one, or make the machine
-swap. Not here: CPUs, which only make a run slow (its latencies say so).
+swap. Cores only decide how many runs are played side by side: too few make a run slow (its latencies say so).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -36,6 +37,9 @@ _VERSIONS = (
 )
 
 
+_GROUPS = Path("/sys/fs/cgroup")
+
+
 class Memory(NamedTuple):
     """MiB: all that there is, and what is free for new processes."""
 
@@ -43,7 +47,7 @@ class Memory(NamedTuple):
     available_mb: int
 
 
-def of_this_machine(groups: Path = Path("/sys/fs/cgroup")) -> Memory:
+def of_this_machine(groups: Path = _GROUPS) -> Memory:
     """Of the machine, or of the container, if it has a limit: then less what its processes have."""
     memory = psutil.virtual_memory()
     total, available = memory.total, memory.available
@@ -63,6 +67,19 @@ def _held(groups: Path, files: _Files) -> int:
         stats = dict(line.split() for line in text.splitlines())
         held -= int(stats.get(files.cached, 0))
     return held
+
+
+def cores(groups: Path = _GROUPS) -> int:
+    """How many cores kaput may use: fewer than there are by its affinity, or its container's quota."""
+    affinity = getattr(os, "sched_getaffinity", None)  # only on Linux
+    number = len(affinity(0)) if affinity else os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        quota, period = (groups / "cpu.max").read_text().split()
+        number = min(number, int(quota) // int(period))
+    with suppress(OSError, ValueError):  # version 1; -1: no quota
+        quota, period = ((groups / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        number = min(number, int(quota) // int(period)) if int(quota) > 0 else number
+    return max(1, number)
 
 
 def shortage(scenario: Scenario, memory: Memory) -> tuple[str, bool] | None:

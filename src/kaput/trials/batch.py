@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from kaput.errors import Interrupted, KaputError, LabError
 from kaput.evidence.folder import RunFolder
 from kaput.runner.experiment import Experiment
+from kaput.runner.machine import cores
 from kaput.runner.progress import Progress
 from kaput.scenario.fault_kinds import PROTOCOL
 from kaput.scenario.model import Cluster, Scenario
@@ -127,16 +128,18 @@ _NODES_PER_CORE = 2  # of clusters side by side; measured with one-node clusters
 def at_once(scenario: Scenario, most: int) -> int:
     """How many such trials are played at the same time, at most `most`: they share a cluster; if they cannot,
     and the machine has the cores, each has a warm one for itself. Those whose faults change a cluster for
-    good, or whose nodes have networks of their own, of which a process has one, are played one at a time.
+    good, or whose nodes have networks of their own, of which a process has one, are played one at a time. So
+    are all of them if kaput may use only some of the cores: it does not know how busy these are.
     """
     if needs_own(scenario) is not None:
         return 1
     if why_alone(scenario) is None:
         return most
-    if lasting_faults(scenario) or scenario.cluster.network != "loopback":
+    limited = cores() < (os.cpu_count() or 1)
+    if limited or lasting_faults(scenario) or scenario.cluster.network != "loopback":
         return 1
     nodes = scenario.cluster.brokers + len(scenario.cluster.dedicated_controller_ids())
-    return max(1, min(most, _NODES_PER_CORE * (os.cpu_count() or 1) // nodes))
+    return max(1, min(most, _NODES_PER_CORE * cores() // nodes))
 
 
 _KEYS = ("fault", "target", "at", "for", "options")

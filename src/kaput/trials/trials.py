@@ -75,6 +75,7 @@ class Trials:
         self._stack = ExitStack()
         self._count = 0  # of trials on warm clusters
         self._observed_at = 0.0  # the cores
+        self._beginning: set[int] = set()  # batches that have no cluster yet
 
     def __enter__(self) -> Trials:
         self._java = find_java()
@@ -112,6 +113,7 @@ class Trials:
                     if batch is None or not (most := self._may_begin(batch, len(playing))):
                         break
                     number, self._count = self._count + 1, self._count + len(batch)
+                    self._beginning.add(number)
                     playing[in_background(partial(self._play, batch, number, stop), "play")] = most
                     batch = None
                 waiting: set[Future[Any]] = {*judging, *playing}
@@ -134,11 +136,13 @@ class Trials:
         return self._judged(PlayedTrial(trial, folder, None, time.monotonic()))
 
     def _has_room(self, playing: Collection[int]) -> bool:
-        """Whether another batch may begin: with others only if cores were idle since the last one began.
-        `playing`: of each one that is played, how many may be with it.
+        """Whether another batch may begin: with others only once they have their clusters (whose memory is
+        not free any more), and if cores were idle since the last one began. `playing`: of each one that is
+        played, how many may be with it.
         """
         now = time.monotonic()
-        if playing and (len(playing) >= min(playing) or now - self._observed_at < _OBSERVED_S):
+        too_early = self._beginning or now - self._observed_at < _OBSERVED_S
+        if playing and (too_early or len(playing) >= min(playing)):
             return False
         self._observed_at, busy = now, self._busy_percent()
         return not playing or busy <= _BUSY_PERCENT
@@ -148,8 +152,10 @@ class Trials:
         first = batch[0].scenario
         alone = why_alone(first) is not None
         most = at_once(first, self._together) if alone and self._side_by_side else 1
-        enough = others == 0 or (others < most and shortage(first, of_this_machine()) is None)
-        return most if enough else 0
+        if others == 0:
+            return most
+        fits = self._clusters.has_free(first) or shortage(first, of_this_machine()) is None
+        return most if others < most and fits else 0
 
     def _play(self, batch: list[Trial], number: int, stop: threading.Event) -> list[PlayedTrial]:
         began = time.monotonic()
@@ -159,9 +165,12 @@ class Trials:
             if first.cluster.network == "namespaces":
                 check_inside()
             if needs_own(first) is not None:
+                if shortage(first, of_this_machine()) is not None:
+                    self._clusters.end_free()
                 return [self._alone(batch[0], first, began)]
             self._progress.phase("provision")
-            with self._clusters.cluster(first) as cluster:
+            with self._clusters.cluster(first, stop) as cluster:
+                self._beginning.discard(number)
                 every = TrialBatch(
                     trials, cluster, number, runs=self._runs, progress=self._progress, stop=stop
                 ).play()
@@ -169,6 +178,8 @@ class Trials:
             return [replace(one, trial=trial) for one, trial in zip(every, batch, strict=True)]
         except KaputError as error:
             return [PlayedTrial(trial, None, str(error), began) for trial in batch]
+        finally:
+            self._beginning.discard(number)
 
     def _alone(self, trial: Trial, scenario: Scenario, began: float) -> PlayedTrial:
         provider = own_provider(scenario, self._java, self._kafka_home, self._progress.note)

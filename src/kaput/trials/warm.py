@@ -19,7 +19,7 @@ from kaput.cluster.distribution import Distribution
 from kaput.cluster.kafka_cluster import METADATA_SNAPSHOT, ClusterEvent, CollectedEvents
 from kaput.cluster.own_cluster import OwnCluster
 from kaput.core import MS
-from kaput.errors import LabError
+from kaput.errors import Interrupted, LabError
 from kaput.evidence.folder import RunFolder
 from kaput.java import Java
 from kaput.processes.ownership import Owner
@@ -168,12 +168,14 @@ class WarmClusters:
     ) -> None:
         self._runs, self._java, self._distributions, self._note = runs, java, distributions, note
         self._kept: set[WarmCluster] = set()
+        self._closed = False
         self._lock, self._starting = threading.Lock(), threading.Lock()
 
     @contextmanager
-    def cluster(self, scenario: Scenario) -> Iterator[WarmCluster]:
+    def cluster(self, scenario: Scenario, stop: threading.Event) -> Iterator[WarmCluster]:
         """A cluster that only this block uses: a free one with the scenario's settings if it is as good as
-        new, else a new one. If no free one has these settings, all free ones end. Raises LabError.
+        new, else a new one. If no free one has these settings, all free ones end. Raises LabError, and
+        Interrupted if a new one would start after `stop` is set or all are closed.
         """
         with self._lock:
             free = [each for each in self._kept if not each.taken]
@@ -181,32 +183,53 @@ class WarmClusters:
             for each in taken:
                 each.taken = True
         if not (taken and taken[0].has_settings_of(scenario) and taken[0].is_as_new()):
-            for each in taken:
-                self._end(each)
-            taken = [self._new(scenario)]
+            if spoiled := [each.spoiled for each in taken if each.spoiled is not None]:
+                self._note(f"starting another cluster: {spoiled[0]}")
+            self._end(taken)
+            taken = [self._new(scenario, stop)]
         try:
             yield taken[0]
         finally:
             taken[0].taken = False
 
-    def _new(self, scenario: Scenario) -> WarmCluster:
+    def has_free(self, scenario: Scenario) -> bool:
+        """Whether one with the scenario's settings is up that no block uses."""
+        with self._lock:
+            return any(not each.taken and each.has_settings_of(scenario) for each in self._kept)
+
+    def end_free(self) -> None:
+        """Stops those that no block uses."""
+        with self._lock:
+            free = [each for each in self._kept if not each.taken]
+            for each in free:
+                each.taken = True
+        self._end(free)
+
+    def _new(self, scenario: Scenario, stop: threading.Event) -> WarmCluster:
         self._runs.mkdir(parents=True, exist_ok=True)
         kafka, *successors = map(self._distributions, (scenario.cluster.kafka, *scenario.upgrades()))
         with self._starting:  # one after the other: each start takes all cores
+            if self._closed or stop.is_set():
+                raise Interrupted("the trials are being stopped")
             new = WarmCluster(scenario, kafka, successors, self._java, self._runs, self._note)
-        self._kept.add(new)
-        return new
+        with self._lock:
+            if not self._closed:
+                self._kept.add(new)
+                return new
+        new.close()
+        raise Interrupted("the trials are being stopped")
 
-    def _end(self, cluster: WarmCluster) -> None:
-        if cluster.spoiled is not None:
-            self._note(f"starting another cluster: {cluster.spoiled}")
-        cluster.close()
-        self._kept.discard(cluster)
+    def _end(self, clusters: Iterable[WarmCluster]) -> None:
+        for cluster in clusters:
+            cluster.close()
+            with self._lock:
+                self._kept.discard(cluster)
 
     def close(self) -> None:
-        """Stops all clusters."""
-        while self._kept:
-            self._kept.pop().close()
+        """Stops all clusters; no other one starts."""
+        with self._lock:
+            self._closed, kept = True, [*self._kept]
+        self._end(kept)
 
     def __enter__(self) -> WarmClusters:
         return self

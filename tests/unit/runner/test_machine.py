@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from kaput.errors import LabError
 from kaput.runner import machine
-from kaput.runner.machine import NODE_MB, Memory, check_memory, of_this_machine, shortage
+from kaput.runner.machine import NODE_MB, Memory, check_memory, cores, of_this_machine, shortage
 from kaput.scenario.loader import find, load_builtin, mistakes_of
 
 
@@ -80,6 +81,29 @@ def test_what_a_container_uses_is_not_free(limit: str, current: str, cached: str
     assert of_this_machine(tmp_path) == (64, 32)
     (tmp_path / current).write_text(f"{80 << 20}\n")
     assert of_this_machine(tmp_path) == (64, 0)
+
+
+@pytest.mark.parametrize(
+    ("files", "number"),
+    [
+        ({}, 8),
+        ({"cpu.max": "max 100000"}, 8),
+        ({"cpu.max": "250000 100000"}, 2),
+        ({"cpu.max": "50000 100000"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 8),
+    ],
+)
+def test_cores_are_those_that_kaput_may_use(
+    files: dict[str, str], number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 64, eight by its affinity, and fewer by a quota of its container, of either version of cgroups."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    (tmp_path / "cpu").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(f"{text}\n")
+    assert cores(tmp_path) == number
 
 
 def test_ids_of_brokers_end_where_those_of_controllers_begin() -> None:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kaput.errors import LabError
+from kaput.runner.machine import Memory
 from kaput.scenario.loader import load_builtin
-from kaput.trials.batch import ProgressOfRun, Trial, at_once, nothing_sent, why_apart
+from kaput.trials import batch, trials
+from kaput.trials.batch import PlayedTrial, ProgressOfRun, Trial, at_once, nothing_sent, why_apart
 from kaput.trials.trials import Trials, batched
+from waiting import PATIENCE_S
 
 LEADER_KILL = "leader-kill-acks-1"
+ZOOKEEPER = ["cluster.kafka=3.9.2", "cluster.mode=zookeeper"]
 
 
 class Drawing:
@@ -79,7 +86,11 @@ def test_trials_that_cannot_share_are_played_side_by_side_on_small_clusters(
     changes: list[str], number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert at_once(load_builtin(LEADER_KILL, changes), 8) == number
+    monkeypatch.setattr(batch, "cores", lambda: 2)
+    scenario = load_builtin(LEADER_KILL, changes)
+    assert at_once(scenario, 8) == number
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)  # of which a container has two
+    assert at_once(scenario, 8) == (1 if changes else 8)
 
 
 def test_messages_are_of_those_of_all_runs_from_the_first_count_on() -> None:
@@ -126,10 +137,91 @@ def test_trial_that_cannot_be_scaled_is_reported_and_skipped(tmp_path: Path) -> 
         (["workload.producers.0.acks=all", "topics.0.config.min.insync.replicas=2"], None),
         (["cluster.brokers=5"], "their clusters differ: brokers"),
         (["faults.0.for=1s"], "fault 1 of those that hit the cluster differs: for"),
-        (["cluster.kafka=3.9.2", "cluster.mode=zookeeper"], "only clusters in KRaft mode are shared"),
+        (ZOOKEEPER, "only clusters in KRaft mode are shared"),
         (["faults.0.at={event: election}"], "wait for events"),
     ],
 )
 def test_why_two_scenarios_cannot_share_a_cluster_is_a_sentence(changes: list[str], why: str | None) -> None:
     found = why_apart(load_builtin(LEADER_KILL), load_builtin(LEADER_KILL, changes))
     assert found is None if why is None else why in (found or "")
+
+
+class Starting:
+    """Clusters that start and then fail their trials. `most_starting`, `most_up`: at the same time; `wait_s`:
+    how long one that is up waits for a second one.
+    """
+
+    def __init__(self, *, free: bool, wait_s: float) -> None:
+        self.free, self.wait_s, self.ended = free, wait_s, 0
+        self.starting = self.up = self.most_starting = self.most_up = 0
+        self._changed = threading.Condition()
+
+    def has_free(self, _: object) -> bool:
+        return self.free
+
+    def end_free(self) -> None:
+        self.ended += 1
+
+    def _count(self, starting: int, up: int) -> None:
+        with self._changed:
+            self.starting, self.up = self.starting + starting, self.up + up
+            self.most_starting, self.most_up = (
+                max(self.most_starting, self.starting), max(self.most_up, self.up),
+            )  # fmt: skip
+            self._changed.notify_all()
+
+    @contextmanager
+    def cluster(self, *_: object) -> Iterator[Starting]:
+        self._count(1, 0)
+        threading.Event().wait(0.1)  # a second one may begin meanwhile
+        self._count(-1, 1)
+        try:
+            yield self
+        finally:
+            self._count(0, -1)
+
+    @property
+    def kafka(self) -> object:
+        with self._changed:
+            self._changed.wait_for(lambda: self.most_up > 1, self.wait_s)
+        raise LabError("no broker came up")
+
+    def __enter__(self) -> Starting:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("free_mb", "free", "up"), [(9_000, False, 2), (10, True, 2), (10, False, 1)])
+def test_trial_begins_with_another_once_that_has_its_cluster_and_there_is_memory(
+    free_mb: int, free: bool, up: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that is free needs no more of it."""
+    clusters = Starting(free=free, wait_s=PATIENCE_S if up == 2 else 0.1)
+    monkeypatch.setattr(trials, "WarmClusters", lambda *_: clusters)
+    monkeypatch.setattr(trials, "of_this_machine", lambda: Memory(9_000, free_mb))
+    monkeypatch.setattr(trials, "_OBSERVED_S", 0.01)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(batch, "cores", lambda: 2)
+    scenario = load_builtin(LEADER_KILL, ONE_NODE)
+    wanted = [Trial(name, scenario, 1) for name in ("one", "other")]
+    with Trials(tmp_path / "runs", together=2, side_by_side=True, busy_percent=lambda: 0) as playing:
+        assert {one.error for one in playing.run(wanted)} == {"no broker came up"}
+    assert (clusters.most_starting, clusters.most_up) == (1, up)
+
+
+@pytest.mark.parametrize(("free_mb", "ended"), [(9_000, 0), (10, 1)])
+def test_free_clusters_end_before_a_trial_with_its_own_if_there_is_too_little_memory(
+    free_mb: int, ended: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Playing(Trials):
+        def _alone(self, trial: Trial, *_: Any) -> PlayedTrial:
+            return PlayedTrial(trial, None, "not played", 0)
+
+    clusters = Starting(free=True, wait_s=0)
+    monkeypatch.setattr(trials, "WarmClusters", lambda *_: clusters)
+    monkeypatch.setattr(trials, "of_this_machine", lambda: Memory(9_000, free_mb))
+    with Playing(tmp_path / "runs") as playing:
+        (one,) = playing.run([Trial("older", load_builtin(LEADER_KILL, ZOOKEEPER), 1)])
+    assert (one.error, clusters.ended) == ("not played", ended)
