@@ -1,6 +1,6 @@
 """Plays experiments of a space and stores their results and signatures, whose novelty steers the next draw.
 
-Not here: choosing experiments (searching.py, searching.py), and playing a trial (trials/).
+Not here: choosing experiments (draw.py, searching.py), and playing a trial (trials/).
 """
 
 from __future__ import annotations

@@ -3,16 +3,16 @@
 To pursue a candidate is to confirm that it reproduces, to shrink it, and to measure its rate.
 
 All state is in the store, so a search can be killed at any moment and resumed. The seed and the results so
-far determine each draw.
+far, in their order (which varies side by side), determine each draw.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations, product, takewhile
 from random import Random
 from typing import Any, TypeVar
 
@@ -80,18 +80,23 @@ class Pursuit:
             return False  # the remaining choices are invalid together
         # As many as reject it if none of them shows it.
         times = at_once(scenario, min(self._store.settings.together, least or test.misses_to_reject))
-        for _ in range(2 * test.most):  # tries that failed in the lab do not count
+
+        def answer() -> bool | None:
             hits = self._hits(find, choices, "probe")
-            answer = test.answer(hits)
-            if answer is False or (answer and len(hits) >= least):
-                return answer
+            found = test.answer(hits)
+            return None if found and len(hits) < least else found
+
+        for _ in range(2 * test.most):  # tries that failed in the lab do not count
+            if (found := answer()) is not None:
+                return found
             if self._experiments.left_s <= self._until_s:
                 raise OutOfBudget
-            self._play("probe", find, choices, times)
+            # One that can begin only after others have given the answer is not needed.
+            self._play("probe", find, choices, takewhile(lambda _: answer() is None, range(times)))
         return False
 
-    def _play(self, purpose: Purpose, find: Find, choices: Choices, times: int) -> None:
-        begun = (self._store.begin(purpose, choices, find.seed, find.id) for _ in range(times))
+    def _play(self, purpose: Purpose, find: Find, choices: Choices, times: Iterable[int]) -> None:
+        begun = (self._store.begin(purpose, choices, find.seed, find.id) for _ in times)
         for _ in self._experiments.run(begun):
             pass
 
@@ -161,10 +166,13 @@ class Pursuit:
         return replace(choices, settings=settings)
 
     def _final(self, find: Find, choices: Choices) -> Rate:
-        """The rate of the smallest choices, from new tries, so that selection does not bias it."""
+        """The rate of the smallest choices, from new tries, so that selection does not bias it, one at a
+        time: a reader plays it alone, and how long clients wait depends on what else is played.
+        """
         wanted = FINAL_TRIES if self._experiments.left_s > 0 else 1
         missing = wanted - len(self._hits(find, choices, "final"))
-        self._play("final", find, choices, missing)
+        for number in range(missing):
+            self._play("final", find, choices, [number])
         hits = self._hits(find, choices, "final")
         return Rate(sum(hits), len(hits))
 
