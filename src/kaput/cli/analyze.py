@@ -89,7 +89,8 @@ def analyze_command(
     """Judge recorded evidence again.
 
     Writes RUN_DIR/findings.json. Needs no Kafka; PySpark, which needs Java, only for 100 million messages and
-    more on a machine with more than four cores, and for URLs.
+    more on a machine with more than four cores, for URLs, and where you choose one (--master, --spark-conf,
+    SPARK_CONF_DIR).
 
     Example: kaput analyze runs/20260101T120000-noop-1a2b3c --json
 

@@ -133,11 +133,11 @@ def cluster_and_mirror(
 
 
 def write_text(option: str, path: Path, text: str) -> None:
-    """Writes what an option names: a file atomically, or something like /dev/stdout. Raises UsageError."""
+    """Writes what an option names: a file atomically, a link or a device in place. Raises UsageError."""
     from kaput.evidence.folder import replace_text
 
     try:
-        if path.exists() and not path.is_file():
+        if path.is_symlink() or (path.exists() and not path.is_file()):
             path.write_text(text, encoding="utf-8")
         else:
             replace_text(path, text)

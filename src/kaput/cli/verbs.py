@@ -285,7 +285,7 @@ class VerbGroup(TyperGroup):
 
 def print_json(document: object, indent: int | None = None) -> None:
     """Prints a document on stdout."""
-    typer.echo(json.dumps(document, indent=indent))
+    typer.echo(json.dumps(document, indent=indent, ensure_ascii=False))
 
 
 class ListingGroup(VerbGroup):

@@ -17,9 +17,9 @@ RUNNER = CliRunner()
 
 
 def test_valid_file(tmp_path: Path) -> None:
-    """A line for each scenario, or a JSON document."""
+    """A line for each scenario, or a JSON document, in which a title is as it was written."""
     mine = tmp_path / "mine.yaml"
-    mine.write_text(builtin_text("noop"))
+    mine.write_text(re.sub("(?m)^title: .*", "title: Übung", builtin_text("noop")), encoding="utf-8")
     result = RUNNER.invoke(app, ["scenarios", "check", str(mine), "mirror"], catch_exceptions=False)
     assert result.exit_code == 0
     assert result.output.splitlines() == [
@@ -28,6 +28,7 @@ def test_valid_file(tmp_path: Path) -> None:
     ]
     shown = RUNNER.invoke(app, ["scenarios", "check", str(mine), "--json"], catch_exceptions=False)
     assert [(one["name"], one["messages"]) for one in json.loads(shown.output)] == [("mine", 10_000)]
+    assert '"title": "Übung"' in shown.output
 
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "existing-cluster" / "compose-kill.yaml"

@@ -116,12 +116,18 @@ def test_invalid_cluster_argument_is_rejected(text: str, settings: str, told: st
 
 
 def test_what_an_option_names_is_written_or_its_mistake_names_the_option(tmp_path: Path) -> None:
-    """A file as a whole; what is no file, such as /dev/null, stays what it is."""
+    """A file as a whole; what is no file, such as /dev/null, stays what it is, and so does a link to a file:
+    /dev/stdout may be one.
+    """
     write_text("--html", tmp_path / "page.html", "new")
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     assert (tmp_path / "page.html").read_text() == "new"
     write_text("--html", Path("/dev/null"), "new")
     assert not Path("/dev/null").is_file()
+    link = tmp_path / "stdout"
+    link.symlink_to(tmp_path / "page.html")
+    write_text("--html", link, "through the link")
+    assert link.is_symlink() and (tmp_path / "page.html").read_text() == "through the link"
     with pytest.raises(UsageError, match=r"--html \S+/none/page.html: cannot be written \(No such file"):
         write_text("--html", tmp_path / "none" / "page.html", "new")
     with pytest.raises(UsageError, match=r"--html .*: cannot be written"):
