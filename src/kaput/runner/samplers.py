@@ -76,7 +76,7 @@ class SampleRecorder(Sampler):
 
     def samples(self) -> Iterator[Sample]:
         """What is taken together now. Raises LabError."""
-        yield from ()
+        raise NotImplementedError
 
     def record(self, samples: Iterable[Sample]) -> None:
         """Writes these samples, taken together; none if taking them raises LabError."""

@@ -212,7 +212,8 @@ def _held_sentence(facts: Facts, absent: Mapping[str, str]) -> str:
         stored = "none was promised to be there"
     elif facts.acked_elsewhere and not gone:
         visible = facts.acked - facts.acked_elsewhere
-        stored = f"no acknowledged message is lost, {visible:,} are visible to every reader"
+        also = "," if took_effect else ", and"
+        stored = f"no acknowledged message is lost{also} {visible:,} are visible to every reader"
     counts = [f"{plural(facts.sent, 'message')} sent", f"{facts.acked:,} acknowledged"]
     counts += [facts.kept.words] if facts.kept.kept else []
     counts += [f"{facts.refused:,} refused"] if facts.refused else []

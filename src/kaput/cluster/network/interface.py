@@ -1,6 +1,7 @@
 """The interface of a network: addresses and ports for nodes, and what can be done to a node's network.
 
-Faults use only this interface. To add a network, add a file next to this one and a line in `own_cluster.py`.
+Faults use only this interface, and the packet filter and queues of Linux that it returns (packet_filter.py,
+links.py). To add a network, add a file next to this one and a line in `own_cluster.py`.
 """
 
 from __future__ import annotations
