@@ -96,8 +96,10 @@ def test_fault_is_injected_and_healed_by_keyboard(
     assert opened.complaints == []
 
 
-def test_without_the_key_the_page_is_read_only(address: str, opens: Opens) -> None:
-    """It says where to get one. What the page would send is refused without it."""
+def test_without_the_key_the_page_is_read_only(address: str, work: Path, opens: Opens) -> None:
+    """It says where to get one. What the page would send is refused without it. Searches are looked for
+    where the cluster was started.
+    """
     place = address.partition("#")[0]
     page = _opened(opens, place).page
     expect(page.locator("#message")).to_contain_text("open the address that kaput printed")
@@ -105,6 +107,8 @@ def test_without_the_key_the_page_is_read_only(address: str, opens: Opens) -> No
     asked = "fetch(`${document.body.dataset.cluster}/heal`, {method: 'POST', headers: {'Content-Type': "
     asked += "'application/json'}, body: '{\"fault\": \"1-kill\"}'}).then((answer) => answer.status)"
     assert page.evaluate(asked) == 403
+    page.get_by_role("link", name="Searches").click()
+    expect(page.locator("main")).to_contain_text(str(work / "searches"))
 
 
 def test_cross_origin_requests_are_rejected(
@@ -160,8 +164,6 @@ def test_run_started_on_the_page_ends_with_its_cluster(
 ) -> None:
     """The last of these tests: the cluster is gone after it."""
     page = _opened(opens, address).page
-    page.get_by_role("link", name="Searches").click()
-    expect(page.locator("main")).to_contain_text(str(work / "searches"))
     page.get_by_role("link", name="New run").click()
     page.get_by_role("link", name="single-partition-group").first.click()  # one for each tag
     page.wait_for_selector("body[data-ready]", state="attached")

@@ -90,7 +90,7 @@ def _is_gone(waiting: Waiting, jvm: int) -> None:
 @pytest.mark.parametrize(
     ("number", "status", "ready"),
     [
-        pytest.param(signal.SIGINT, 130, False, marks=pytest.mark.long),
+        (signal.SIGINT, 130, False),
         pytest.param(signal.SIGINT, 130, True, marks=pytest.mark.long),
         pytest.param(signal.SIGTERM, 130, False, marks=pytest.mark.long),
         pytest.param(signal.SIGTERM, 130, True, marks=pytest.mark.long),
