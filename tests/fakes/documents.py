@@ -26,8 +26,8 @@ from kaput.analysis.pipeline import count
 from kaput.analysis.questions import questions
 from kaput.analysis.run import BIG, Plan, Run, plan
 from kaput.analysis.runs.tables import units
-from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import Evidence, check
+from kaput.scenario.vocabulary import LedgerRows
 
 STRETCHES = "ledger of stretches"
 DOCUMENTS = Path(__file__).parent.parent / "unit" / "analysis" / "documents"

@@ -131,5 +131,6 @@ def test_report_shows_feature_levels_and_request_versions() -> None:
         Table(
             ["client", "library", "versions of its requests"],
             [["producers (java)", "kafka-clients 4.3.1", "EndTxn 4/5, Produce 13"]],
+            "lll",
         ),
     ]

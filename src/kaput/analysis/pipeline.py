@@ -34,9 +34,9 @@ from kaput.analysis.job import Job
 from kaput.analysis.questions import kept, ledger, losses, questions, time_series
 from kaput.analysis.run import Plan, Run, plan
 from kaput.evidence.findings import Findings
-from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import Evidence
 from kaput.processes.signals import end_interrupted_calls
+from kaput.scenario.vocabulary import LedgerRows
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -47,11 +47,10 @@ from kaput.analysis.runs.tables import Unit, units
 from kaput.analysis.views.known import Known
 from kaput.core import SECOND, TopicPartition, cluster_and_topic, duration
 from kaput.evidence.fault_rows import FaultRow
-from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import STORE_TABLES, Evidence
 from kaput.scenario.fault_kinds import DELETE_RECORDS, DELETE_TOPICS, ChangePasswordOptions, DenyOptions
 from kaput.scenario.model import compacts, pipe_producers, retains_little, spec_of
-from kaput.scenario.vocabulary import Isolation
+from kaput.scenario.vocabulary import Isolation, LedgerRows
 from kaput.verdict.contracts import unclean_allowed
 
 BIG = ("sends", "log", "deliveries", "share_events", "transactions", "outputs", *STORE_TABLES)

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
     from kaput.cluster.kafka_cluster import ClusterAddress
     from kaput.evidence.findings import Findings
-    from kaput.evidence.folder import LedgerRows, RunFolder
+    from kaput.evidence.folder import RunFolder
     from kaput.evidence.reading import Evidence
     from kaput.runner.mirrors.drain import CompareMirror
     from kaput.scenario.mirrors import Mirror
+    from kaput.scenario.vocabulary import LedgerRows
 
 
 class Scratch:

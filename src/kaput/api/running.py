@@ -15,10 +15,11 @@ import yaml
 
 from kaput.api.runs import Findings, Run
 from kaput.errors import KaputError, UsageError
-from kaput.evidence.folder import LedgerRows, RunFolder
+from kaput.evidence.folder import RunFolder
 from kaput.runner.progress import NotesOnly
 from kaput.scenario.model import Scenario
 from kaput.scenario.source import parse
+from kaput.scenario.vocabulary import LedgerRows
 
 if TYPE_CHECKING:
     from kaput.api.judging import Scratch

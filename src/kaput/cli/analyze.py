@@ -25,7 +25,7 @@ from kaput.cli.results import (
 )
 from kaput.cli.verbs import pairs
 from kaput.errors import UsageError
-from kaput.evidence.folder import LedgerRows
+from kaput.scenario.vocabulary import LedgerRows
 
 if TYPE_CHECKING:
     from kaput.analysis.spark.engines import OwnSpark

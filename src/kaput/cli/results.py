@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from kaput.evidence.findings import Findings
-    from kaput.evidence.folder import LedgerRows, RunFolder
+    from kaput.evidence.folder import RunFolder
     from kaput.evidence.reading import Evidence
     from kaput.report.baseline import Tolerance
     from kaput.report.comparison import Entry
     from kaput.scenario.model import Scenario
+    from kaput.scenario.vocabulary import LedgerRows
 
 
 def show_series(

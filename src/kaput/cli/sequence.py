@@ -19,6 +19,7 @@ from kaput.printable import unescaped
 
 if TYPE_CHECKING:
     from kaput.sequence.checking import Checker, Sent
+    from kaput.sequence.evidence import EvidenceFolder
     from kaput.sequence.intervals import Intervals
     from kaput.sequence.parsing import LineFormat, LineReader
     from kaput.sequence.summary import CheckSummary
@@ -163,7 +164,6 @@ def check_command(
     """
     from kaput.processes.signals import interrupts, shielded
     from kaput.sequence.checking import Checker
-    from kaput.sequence.evidence import EvidenceFolder
     from kaput.sequence.parsing import LineReader
     from kaput.sequence.summary import summarise
 
@@ -171,7 +171,7 @@ def check_command(
     known = _known(expect, producers, sent or [], acked or [], pattern, reader)
     parser = _parser(pattern, line_format, run_id, reader)
     with interrupts():
-        folder = EvidenceFolder(evidence, reader.places) if evidence is not None else None
+        folder = _folder(evidence, reader) if evidence is not None else None
         checker = Checker(*known, None if folder is None else folder.block, reader.places)
         hint = _TimesHint(reader, by_pattern=pattern is not None)
         ended = _read(files or ["-"], parser, checker, reader, hint)
@@ -191,6 +191,12 @@ def _exit_status(summary: CheckSummary, strict: bool) -> int:
     if summary.held(strict):
         return 0
     return 3 if summary.verdict == "inconclusive" and not strict else 1
+
+
+def _folder(path: Path, reader: LineReader) -> EvidenceFolder:
+    from kaput.sequence.evidence import EvidenceFolder  # with pyarrow, which takes longer than short checks
+
+    return EvidenceFolder(path, reader.places)
 
 
 def _known(

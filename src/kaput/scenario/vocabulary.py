@@ -13,6 +13,7 @@ Client = Literal["librdkafka", "java", "command"]
 GroupType = Literal["classic", "consumer", "share"]
 Isolation = Literal["read_committed", "read_uncommitted"]
 Security = Literal["none", "scram-tls"]
+LedgerRows = Literal["stretches", "messages", "none"]  # what each row of analysis/ledger is
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 CLIENT_OUTCOMES = OUTCOMES[:3]

@@ -9,7 +9,9 @@ import polars as pl
 import pytest
 
 from fakes.histories import History
-from fakes.judging import judged
+from fakes.in_process import InProcess
+from kaput.analysis.pipeline import analyse
+from kaput.evidence.reading import check
 
 PAGE = Path(__file__).parents[3] / "docs" / "RUN_FOLDER.md"
 
@@ -35,7 +37,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     history.acked(0, 0, 0)
     history.sent(0, 1, 1)
     path = tmp_path_factory.mktemp("run")
-    judged(history, path)
+    analyse(check(history.read_to_end().write(path)), InProcess())  # type: ignore[arg-type]
     return {
         table.name: pl.read_parquet(table / "**/*.parquet", hive_partitioning=False).columns
         for table in (path / "analysis").iterdir()

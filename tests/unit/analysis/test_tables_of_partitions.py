@@ -18,8 +18,8 @@ from kaput.analysis.pipeline import analyse
 from kaput.analysis.questions import ledger
 from kaput.analysis.questions.logs import partition_tables
 from kaput.core import TopicPartition
-from kaput.evidence.folder import LedgerRows
 from kaput.evidence.reading import check
+from kaput.scenario.vocabulary import LedgerRows
 
 MS = 1_000_000
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)

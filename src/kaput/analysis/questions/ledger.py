@@ -19,7 +19,7 @@ from kaput.analysis.runs.cutting import single
 from kaput.analysis.runs.names import Names, topic_partition
 from kaput.analysis.runs.run import Ints, nullable
 from kaput.analysis.views.messages import Messages
-from kaput.evidence.folder import LedgerRows
+from kaput.scenario.vocabulary import LedgerRows
 
 _TIMES = ("attempt_ns_first", "attempt_ns_last", "done_ns_first", "done_ns_last")
 _ROW_GROUP_ROWS = 250_000
