@@ -6,7 +6,7 @@ No Spark and no counting: every number here was counted by a question, or is a s
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kaput.analysis.engine.asking import SHOWN
@@ -39,7 +39,7 @@ def findings(run: Run, questions: Sequence[Question]) -> Findings:
         notes=[*run.given.manifest.notes, *judgement.notes, *_more_notes(run, sections)],
         expectations=list(judgement.expectations),
         groups=[GroupFindings(**sections["group", index]) for index in run.groups],
-        anomalies=_anomalies(run, facts, sections, judgement, _stories(questions)),
+        anomalies=_anomalies(run, facts, sections, judgement, questions),
         faults=[_fault(one, sections["fault", one.id]) for one in given.faults],
         **sections["findings", None],
     )
@@ -129,21 +129,18 @@ def run_of(run: Run) -> RunFindings:
     )
 
 
-def _stories(questions: Iterable[Question]) -> dict[str, Callable[[Row], str]]:
-    return {name: story for question in questions for name, story in question.stories.items()}
-
-
 def _anomalies(
     run: Run,
     facts: Facts,
     sections: Sections,
     judgement: Judgement,
-    stories: Mapping[str, Callable[[Row], str]],
+    questions: Sequence[Question],
 ) -> list[Anomaly]:
     """Every anomaly of the run, and every one of groups for each group (once if there is none)."""
-    examples: dict[tuple[str, int | None], list[Example]] = defaultdict(list)
+    finders = {name: question for question in questions for name in question.stories}
+    examples: dict[tuple[str, int | None], list[Row]] = defaultdict(list)
     for row in run.totals.examples:
-        examples[row["name"], row["grp"]].append(_example(row, stories[row["name"]]))
+        examples[row["name"], row["grp"]].append(row)
 
     def anomaly(name: str, index: int | None = None) -> Anomaly:
         of = facts if index is None else facts.groups[index]
@@ -157,7 +154,7 @@ def _anomalies(
             causes=of.causes.get(name, {}),
             counts=_by_part(run, name),
             extra_copies=sections["anomaly", (name, index)].get("extra_copies"),
-            examples=examples[name, index][:SHOWN],
+            examples=_examples(examples[name, index], finders[name]) if name in finders else [],
         )
 
     of_groups = [anomaly(name, index) for name in GROUP_ANOMALIES for index in run.groups or [None]]
@@ -171,9 +168,17 @@ def _by_part(run: Run, name: str) -> dict[str, int]:
     return dict(sorted((topics[int(part)] if topics else part, n) for part, n in counts.items()))
 
 
-def _example(row: Row, story: Callable[[Row], str]) -> Example:
+def _examples(rows: list[Row], question: Question) -> list[Example]:
+    """The first cases of an anomaly: each stage has found its own ones."""
     fields = ("producer", "seq", "topic", "partition", "offset")
-    return Example(**{name: row.get(name) for name in fields}, story=story(row))
+
+    def order(row: Row) -> list[tuple[bool, Any]]:
+        return [(row.get(name) is not None, row.get(name)) for name in question.shown_by]
+
+    return [
+        Example(**{name: row.get(name) for name in fields}, story=question.stories[row["name"]](row))
+        for row in sorted(rows, key=order)[:SHOWN]
+    ]
 
 
 def _more_notes(run: Run, sections: Sections) -> Iterator[str]:

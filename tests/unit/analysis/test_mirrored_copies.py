@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import polars as pl
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fakes.histories import History, at
+from fakes.in_process import InProcess
 from fakes.judging import findings_in, judged
 from fakes.kinds_of_anomalies import OF_MIRRORS
 from fakes.mirror_histories import (
@@ -25,9 +25,14 @@ from fakes.mirror_histories import (
     translated_behind,
     two_clusters,
 )
-from kaput.analysis.questions.mirrors import with_removed
-from kaput.analysis.views.places import Places
+from kaput.analysis import document
+from kaput.analysis.engine.pieces import gathered
+from kaput.analysis.facts import inputs
+from kaput.analysis.pipeline import count
+from kaput.analysis.questions import questions
+from kaput.analysis.run import plan
 from kaput.evidence.findings import Anomaly, Findings
+from kaput.evidence.reading import check
 
 
 def _found(findings: Findings) -> dict[str, int]:
@@ -510,25 +515,54 @@ def test_a_mirror_has_no_lag_once_producers_were_moved_to_its_copies(tmp_path: P
     assert judged(history, tmp_path).mirrors[0].lag_max == 3
 
 
-@pytest.mark.parametrize("policy", ["compact", "delete"])
-def test_a_mirror_that_stopped_early_passes_on_little(policy: str, tmp_path: Path) -> None:
-    """Of 300 messages that were attempted after its end, none is looked at one by one: only messages 1 and 2,
-    which it had not copied by then, may have been compacted, and 1 was.
-    """
-    history = sent_and_mirrored(two_clusters(), sent=304)
+def _stopped_early(policy: str, copied: Sequence[int], sent: int) -> History:
+    """The mirror was stopped 3.2 ms after message 0, and one more is acknowledged each ms."""
+    history = sent_and_mirrored(two_clusters(), sent=sent)
     history.topics[0]["config"], history.producers[0]["key"] = {"cleanup.policy": policy}, 2
     for row in history.rows["sends"]:
         row |= {"attempt_ns": at(row["seq"] - 0.5), "done_ns": at(row["seq"])}
-    history.stored(0, 0, 0, **THERE).stored(3, 0, 3, **THERE)
-    history.mirrored("started", 0).mirrored("stopped", 3.2).read_to_end()
-    passed = []
+    for seq in copied:
+        history.stored(seq, 0, seq, **THERE)
+    return history.mirrored("started", 0).mirrored("stopped", 3.2)
 
-    def looked_at(missing: pl.DataFrame, places: Places) -> pl.DataFrame:
-        passed.append(missing.height)
-        return with_removed(missing, places)
 
-    with patch("kaput.analysis.questions.mirrors.with_removed", looked_at):
-        (mirror,) = judged(history, tmp_path).mirrors
-    compacts = policy == "compact"
-    lacking = {"after-end": 300, "stopped": 1 if compacts else 2}
-    assert (mirror.causes, mirror.removed, sum(passed)) == (lacking, int(compacts), 2 * compacts)
+@pytest.mark.parametrize(
+    ("policy", "copied", "paths", "timed", "removed", "passed"),
+    [
+        ("compact", [0, 3], 1, True, 1, 2),  # 1 and 2 may have been compacted, and 1 was
+        ("compact", [0], 1, True, 0, 3),
+        ("compact", [0, 3], 2, True, 1, 302),  # what the first mirror did not copy, the second may have
+        ("delete", [0, 3], 1, True, 0, 0),
+        ("delete", [0, 3], 1, False, 0, 0),
+    ],
+)
+def test_a_mirror_that_stopped_early_passes_on_little(
+    policy: str, copied: list[int], paths: int, timed: bool, removed: int, passed: int, tmp_path: Path
+) -> None:
+    """Of 300 messages that were attempted after its end, none is looked at one by one."""
+    history = _stopped_early(policy, copied, sent=304)
+    if paths > 1:
+        history.clusters["dc3"] = {}
+        history.mirrors.append({"from": "dc3", "to": "dc2", "topics": ["orders"]})
+    for row in history.rows["sends"]:
+        row["done_ns"] = row["done_ns"] if timed else None
+    evidence = check(history.read_to_end().write(tmp_path))
+    run = count(InProcess(), inputs.read(evidence), plan(evidence), "none")  # type: ignore[arg-type]
+    pieces = [piece for of_part in run.totals.pieces.values() for piece in of_part]
+    table = gathered(pieces, {"missing_copies": pl.DataFrame()})["missing_copies"]
+    mirror = document.findings(run, questions()).mirrors[0]
+    lacking = {"after-end": 300, "stopped": 4 - len(copied) - removed}
+    assert (mirror.causes, mirror.removed, table.height) == (lacking, removed, passed)
+
+
+def test_forbidden_messages_are_shown_first(tmp_path: Path) -> None:
+    """Also if they are found in a later stage than the others, or come after them."""
+    history = _stopped_early("compact", [0, 2, 3], sent=20).mirrored("drained", 3, source_offset=3)
+    history.producers[0]["key"] = 3
+    (found,) = judged(history, tmp_path / "one").anomaly("unmirrored")
+    assert (found.causes, found.permitted) == ({"after-end": 16, "unexplained": 1}, 16)
+    assert [one.seq for one in found.examples] == [1, *range(4, 13)]
+    history = sent_and_mirrored(two_clusters(), *range(3), *range(4, 15), *range(16, 20), sent=40)
+    history.mirrored("started", 0).mirrored("drained", 17, source_offset=20).mirrored("stopped", 18)
+    (found,) = judged(history, tmp_path / "two").anomaly("unmirrored")
+    assert found.causes["unexplained"] == 2 and [one.seq for one in found.examples[:2]] == [3, 15]

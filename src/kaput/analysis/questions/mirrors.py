@@ -30,7 +30,7 @@ from kaput.analysis.runs.columns import ACKED, MESSAGE, NAMED, SPOT, key_of, loo
 from kaput.analysis.runs.cutting import beyond, each, single
 from kaput.analysis.runs.encoding import Encoded
 from kaput.analysis.runs.names import SHIFT
-from kaput.analysis.runs.run import NULL, nullable
+from kaput.analysis.runs.run import NULL
 from kaput.analysis.views.known import Known
 from kaput.analysis.views.messages import Messages
 from kaput.analysis.views.places import Places
@@ -38,7 +38,7 @@ from kaput.analysis.views.rows import Rows
 from kaput.core import FOREVER_NS, SECOND
 from kaput.evidence.comparisons import read_compared
 from kaput.evidence.findings_parts import ComparedMirror, MirrorFindings
-from kaput.verdict.contracts import Ruling, permitted, unclear, violation
+from kaput.verdict.contracts import Ruling, Word, permitted, unclear, violation
 from kaput.verdict.facts import MirrorAtEnd
 from kaput.verdict.rules import VerdictRule
 
@@ -65,6 +65,12 @@ RULINGS: Mapping[str, Ruling] = {
     "behind": unclear("the mirror was still running, and had not got that far"),
 }
 CAUSES = tuple(RULINGS)
+_WORDS: tuple[Word, ...] = ("violation", "unclear", "permitted")  # in the order in which examples are shown
+_RANK = (
+    pl.col("fate")
+    .replace_strict({cause: _WORDS.index(RULINGS[cause].word) for cause in CAUSES})
+    .alias("rank")
+)
 _DOUBTED = ("unexplained", "behind")  # unless the target may have removed it
 REMOVED = "removed"  # as configured in the target: not a cause, since the target lacks nothing by it
 _FATES = Sum(("mirror", "fate", "late"), ("n",), ("first_ns",), ("last_ns",))
@@ -79,7 +85,7 @@ _OF_FATES = (
 )
 _MISSING = {
     **dict.fromkeys(
-        (*MESSAGE, "place", "n", "source_place", "source_offset", "first_offset", "at_ns", *_TIMES, "late"),
+        (*MESSAGE, "place", "n", "source_place", "source_offset", "first_offset", *_TIMES, "late"),
         pl.Int64,
     ),
     "handed": pl.Boolean,
@@ -111,7 +117,7 @@ class Unmirrored(Question):
             lambda known: ((RULINGS[cause], n) for cause, n in sorted(known.causes.items())),
         )
     }
-    shown_by = MESSAGE
+    shown_by = ("rank", *MESSAGE)
 
     def of_rows(self, rows: Rows) -> Iterator[Find]:
         """The end offsets of topics that were recreated later."""
@@ -127,13 +133,13 @@ class Unmirrored(Question):
         yield To("missing_copies", _missing(every.filter(removing), messages))
         every = every.filter(~removing)
         yield SumPart("mirrored", every.select(*_OF_FATES))
-        yield messages.case("unmirrored", every.filter(missing))
+        yield messages.case("unmirrored", every.filter(missing).with_columns(_RANK))
 
     def of_places(self, places: Places) -> Iterator[Find]:
         rows = with_removed(places.tables["missing_copies"], places)
         yield SumPart("missing", rows.select(*_OF_FATES))
         cases = rows.filter(pl.col("fate").is_in(CAUSES))
-        yield Cases("unmirrored", cases.with_columns(place="source_place", offset="first_offset"))
+        yield Cases("unmirrored", cases.with_columns(_RANK, place="source_place", offset="first_offset"))
 
     def report(self, run: Run) -> Iterator[Reported | Check]:
         by_fate = _by_fate(_fates_of(run))
@@ -180,7 +186,8 @@ def fates(messages: Messages, mirror: MirrorFacts, chosen: pl.Expr = ACKED) -> p
     own = _with_old_flag(own, ~mirrored & (pl.col("stored") == 0), messages)
     deleted = (pl.col("offset") < pl.col("begin")).fill_null(False) | pl.col("old")
     own = _split_at_end(own, ~mirrored, mirror.ended_ns, messages)
-    late = pl.lit(False) if mirror.ended_ns is None else pl.col("done_ns_first") >= mirror.ended_ns
+    done_ns = pl.coalesce("done_ns_first", "attempt_ns_first")  # without a time: not before that
+    late = pl.lit(False) if mirror.ended_ns is None else done_ns >= mirror.ended_ns
     late = (late & ~mirrored).fill_null(False)
     fate = (
         pl.when(mirrored)
@@ -240,12 +247,8 @@ def _may_be_removed(known: Known) -> pl.Expr:
 
 def _missing(stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:
     """_MISSING: a row for each message of a compacted topic, else for each stretch. `place`: of its copy."""
-    times, rows = messages.times, stretches.with_columns(**IN_SOURCE)
-    single_ = _compacts(pl.col("copy_place"), messages.known)
-    at_ns = nullable("at_ns", times["attempts"][rows["row"].to_numpy()])
-    dones = dict.fromkeys(_TIMES, times["dones"])
-    one_by_one = each(rows.filter(single_), at_ns=times["attempts"], **dones)
-    both = (one_by_one, rows.with_columns(at_ns).filter(~single_))
+    rows, single_ = stretches.with_columns(**IN_SOURCE), _compacts(pl.col("copy_place"), messages.known)
+    both = (_one_by_one(rows.filter(single_), messages), rows.filter(~single_))
     return pl.concat(some.with_columns(place="copy_place").select(list(_MISSING)) for some in both)
 
 
@@ -356,8 +359,8 @@ def _split_at_end(own: pl.DataFrame, chosen: pl.Expr, end_ns: int | None, messag
     """The stretches; those acknowledged partly before and partly after `end_ns` as single messages."""
     if end_ns is None:
         return own
-    split = chosen & (pl.col("done_ns_first") < end_ns) & (pl.col("done_ns_last") >= end_ns)
-    split = split.fill_null(False)
+    first, last = (pl.coalesce(f"done_ns_{end}", f"attempt_ns_{end}") for end in ("first", "last"))
+    split = chosen & (first < end_ns) & (last >= end_ns)
     return pl.concat([own.filter(~split), _one_by_one(own.filter(split), messages)])
 
 
@@ -373,8 +376,8 @@ def _with_old_flag(own: pl.DataFrame, gone: pl.Expr, messages: Messages) -> pl.D
 
 
 def _one_by_one(stretches: pl.DataFrame, messages: Messages) -> pl.DataFrame:
-    dones = messages.times["dones"]
-    return each(stretches, done_ns_first=dones, done_ns_last=dones)
+    attempts, dones = messages.times["attempts"], messages.times["dones"]
+    return each(stretches, attempt_ns_first=attempts, done_ns_first=dones, done_ns_last=dones)
 
 
 _ENDED = {"stopped": "it had been stopped", "fault": "it had been killed"}
