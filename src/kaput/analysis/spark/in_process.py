@@ -115,20 +115,28 @@ class WithoutSpark:
     def __enter__(self) -> WithoutSpark:
         self._own = True
         _keep_freed_memory()
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each task that encodes leaves an open file
+        self._open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
         # Tasks make few objects that refer to each other, and the analysis many.
         self._collects = gc.get_threshold()
         gc.set_threshold(100_000, 50)
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Lets the garbage be collected as before."""
+        """Lets the garbage be collected as before, and as few files be open."""
         gc.set_threshold(*self._collects)
+        _limit_open_files(self._open_files)
 
     def session(self) -> SparkContext:
-        """The stand-in."""
+        """The stand-in. Judging begins: what the process has started before keeps the old limit."""
+        if self._own:
+            _, most = self._open_files
+            _limit_open_files((most, most))  # each task that encodes leaves an open file
         return cast("SparkContext", InProcess(self._threads, self._own))
+
+
+def _limit_open_files(limits: tuple[int, int]) -> None:
+    with suppress(ValueError, OSError):  # macOS has an infinite limit that cannot be set
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def _keep_freed_memory() -> None:

@@ -50,14 +50,31 @@ def test_a_run_is_judged_in_this_process(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_tasks_may_leave_more_files_open_than_a_shell_allows() -> None:
-    """A task of four million rows leaves one, and a billion have 250."""
+    """A task of four million rows leaves one, and a billion have 250. What was started before judging, and
+    what comes after it, keeps the limit of the shell.
+    """
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1] - 1, before[1]))
+    few = (before[1] - 1, before[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, few)
     try:
-        with WithoutSpark():
+        with WithoutSpark() as engine:
+            assert resource.getrlimit(resource.RLIMIT_NOFILE) == few
+            engine.session()
             assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == few
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_limit_that_cannot_be_raised_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an infinite one of macOS: judging begins all the same."""
+
+    def refuse(*_: object) -> None:
+        raise ValueError("current limit exceeds maximum limit")
+
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    with WithoutSpark() as engine:
+        assert isinstance(engine.session(), InProcess)
 
 
 def test_whoever_chooses_a_spark_gets_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
