@@ -5,31 +5,28 @@ A file gets its name only when it is complete, and a repeated task writes the sa
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kaput.evidence.folder import replacing
+
 
 def write(frames: pl.DataFrame | Iterable[pl.DataFrame], directory: str, part: int) -> None:
     """Writes one task's file of a table from a frame, or from several ones. Raises OSError."""
     path = Path(directory) / f"part-{part:05d}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    writer = None
-    try:
-        for frame in [frames] if isinstance(frames, pl.DataFrame) else frames:
-            table = _plain(frame.to_arrow())
-            writer = writer or pq.ParquetWriter(unfinished, table.schema, compression="zstd")
+    tables = (_plain(one.to_arrow()) for one in ([frames] if isinstance(frames, pl.DataFrame) else frames))
+    first = next(tables, None)
+    if first is None:
+        return
+    with replacing(path) as new, pq.ParquetWriter(new, first.schema, compression="zstd") as writer:
+        for table in chain([first], tables):
             writer.write_table(table)
-        if writer is not None:
-            writer.close()
-            unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _plain(table: pa.Table) -> pa.Table:
