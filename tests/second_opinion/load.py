@@ -10,23 +10,27 @@ from second_opinion.raw import MS, SECOND, RunTables
 
 
 class Load(NamedTuple):
-    """Messages between two times; `sent` without and with those at the end; `acked_later`: and those of the
-    next second.
+    """Messages between two times; `sent` without and with those at the end; `acked_with_step`: to the end of
+    its step, of each width that it may have.
     """
 
     asked: float
     sent: frozenset[int]
     acked: int
-    acked_later: int
+    acked_with_step: frozenset[int]
     burst: int
 
 
-def times(tables: RunTables, effects: Effects) -> tuple[int, int] | None:
-    """The first attempt, and the first fault's injection or the last attempt; null without attempts."""
+def times(tables: RunTables, effects: Effects) -> tuple[int, int, bool] | None:
+    """The first attempt, and the first fault's injection or the last attempt, and whether it is the latter;
+    null without attempts.
+    """
     attempts = [s["attempt_ns"] for s in tables.rows("sends")]
     if not attempts:
         return None
-    return min(attempts), min([max(attempts), *(e.asked for e in effects.all if e.fault != "noop")])
+    last = max(attempts)
+    end = min([last, *(e.asked for e in effects.all if e.fault != "noop")])
+    return min(attempts), end, end == last
 
 
 def load(tables: RunTables, begin: int, end: int) -> Load | None:
@@ -47,7 +51,9 @@ def load(tables: RunTables, begin: int, end: int) -> Load | None:
         asked,
         frozenset(sum(begin <= s["attempt_ns"] < to for s in sends) for to in (end, end + 1)),
         sum(begin <= done < end for done in acks),
-        sum(begin <= done < end + SECOND for done in acks),
+        frozenset(
+            sum(begin <= done < (end // width + 1) * width for done in acks) for width in (100 * MS, SECOND)
+        ),
         sum((spec.get("transactions") or {}).get("size", 0) for spec in specs.values()),
     )
 

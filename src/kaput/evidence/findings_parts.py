@@ -58,8 +58,8 @@ class LatencyAround(FindingsPart):
     """Latencies before, during or after the faults."""
 
     when: When
-    """Before: done before the first fault was injected. After: attempted after the last heal. During: all
-    others.
+    """Before: done before the first fault that took effect was injected. After: attempted after the last
+    heal. During: all others.
     """
     ack: Percentiles
     """From the attempt to the acknowledgement."""

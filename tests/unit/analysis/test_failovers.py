@@ -394,13 +394,13 @@ def test_delivery_while_a_broker_is_frozen_in_the_isr_did_not_wait_for_it(
         (
             False,
             False,
-            "by the record, orders/0 had a leader that serves and its in-sync replicas all the time",
+            "by the record, orders/0 had a serving leader and its in-sync replicas the whole time",
         ),
         (
             False,
             True,
-            "by the record, orders/0 had a leader that serves and its in-sync replicas and an owner in the "
-            "group all the time",
+            "by the record, orders/0 had a serving leader, its in-sync replicas and an owner in the group "
+            "the whole time",
         ),
         (
             True,

@@ -442,6 +442,27 @@ def test_fault_that_began_the_silence_of_a_partition_is_a_cause_of_all_together(
     assert second.cause is None
 
 
+def test_heal_before_all_were_silent_is_not_what_all_waited_for(tmp_path: Path) -> None:
+    """Member 1, of partition 0, is frozen from 3 to 5 s, the leader of both from 5.5 s on; partition 1 has
+    nothing from 6 s on.
+    """
+    history = _history({})
+    history.groups = {"billing": True}
+    for row in history.rows["deliveries"]:
+        since = at(6_000 if row["partition"] else 3_000)
+        row["polled_ns"] = max(row["polled_ns"], at(9_000)) if row["polled_ns"] > since else row["polled_ns"]
+    for partition in range(2):
+        history.event("assigned", -50, 0, partition=partition, member=f"member-{partition + 1}")
+    frozen = {"fault": "pause", "id": "1-pause", "target": "member 1 of billing"}
+    history.fault(1, 3_000, 5_000, **frozen).fault(1, 5_500, 8_900, fault="pause", id="2-pause")
+    history.rows["faults"][0]["brokers"] = []
+    found = judged(history, tmp_path)
+    (first,), (service,) = (_scope(found, "billing", partition) for partition in (0, None))
+    assert first.waited_for[0].faults == ["1-pause", "2-pause"]
+    assert "1-pause" in (first.cause or "") and service.from_ns > at(5_900)
+    assert "1-pause" not in (service.cause or "") and "2-pause" in (service.cause or "")
+
+
 def test_service_standstill_ends_as_its_first_resuming_partition(tmp_path: Path) -> None:
     """An election elsewhere is not what ended it: that partition came back later."""
     history = _history({0: 12_000, 1: 8_300}).fault(1, 3_000, 18_000)

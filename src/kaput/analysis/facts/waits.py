@@ -365,7 +365,7 @@ class _Walk:
             return ()
         mine = self._hindering(asked, at_ns, Stage.OLD_LEADER)
         if any(one.how == "ended" or (one.clients and one.rejects) for one in mine):
-            return ()  # clients notice at once, and ask another broker
+            return ()  # clients notice as soon as they send; one that only waits is not helped by the heal
         return tuple(one for one in mine if one.how in ("frozen", "disk") or one.controllers or one.clients)
 
     def _of_client(self, at_ns: int) -> WaitState:
@@ -505,12 +505,14 @@ class _Walk:
             return f"{came} came while {' and '.join(lasting)} lasted, and nothing else was missing"
         if self.slow:
             return f"by the record, a condition of it was still unmet when {came} came"
-        there = ["a leader that serves"] * known
+        there = ["a serving leader"] * known
         there += ["its in-sync replicas"] * (known and (self.terms.acks_all or group is not None))
         there += ["an owner in the group"] * ((group, self.place) in self.record.owners)
         if not there:
             return f"neither a leader nor an owner of {self.place} is recorded"
-        return f"by the record, {self.place} had {' and '.join(there)} all the time"
+        *most, last = there
+        had = " and ".join([*([", ".join(most)] if most else []), last])
+        return f"by the record, {self.place} had {had} the whole time"
 
     def _stalled(self, from_ns: int, to_ns: int) -> str:
         """A sentence if the last stable offset stood still meanwhile, else nothing."""

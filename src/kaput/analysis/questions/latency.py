@@ -100,8 +100,9 @@ def _ms(counts: pl.DataFrame) -> Percentiles:
 
 
 def whens(span: tuple[int, int] | None, attempts: Ints, dones: Ints) -> _Whens:
-    """The index in WHENS of each duration: `before` if done before the first fault was injected, `after` if
-    attempted after the last heal, else `during`. `span`: those two times; None: all are `before`.
+    """The index in WHENS of each duration: `before` if done before the first fault that took effect was
+    injected, `after` if attempted after the last heal, else `during`. `span`: those two times; None: all are
+    `before`.
     """
     when = np.zeros(len(dones), np.int8)
     if span is not None:

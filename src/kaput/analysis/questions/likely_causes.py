@@ -421,7 +421,7 @@ class RunEvents:
 
     def _unmet_since(self, fault: FaultRow, silence: Single, group: str | None, since_ns: int) -> bool:
         """Whether conditions that a fault can have been behind were unmet after some time, for a second or
-        more; or its heal was.
+        more; or its heal was, if it was still in effect.
         """
         if silence.place is None or fault.fault == _SLOWS_CLIENTS:
             return False
@@ -433,7 +433,9 @@ class RunEvents:
             of_members = fault.hit.members_of is not None
             mine = [wait for wait in later if wait.condition == "rebalance" and of_members]
         unmet_ns = sum(wait.to_ns - max(wait.from_ns, since_ns) for wait in mine)
-        return unmet_ns >= SHORTEST_NS or any(fault.id in wait.faults for wait in later)
+        return unmet_ns >= SHORTEST_NS or (
+            fault.until_ns > since_ns and any(fault.id in wait.faults for wait in later)
+        )
 
     def _owned(
         self, fault: FaultRow, from_ns: int, to_ns: int, place: TopicPartition | None, group: str
