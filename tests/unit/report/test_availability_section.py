@@ -140,15 +140,14 @@ def test_shortfall_of_a_few_messages_is_none(stood_still: dict[str, Any]) -> Non
         assert any(one.startswith(text) for one in sentences) == shown
 
 
-@pytest.mark.parametrize("acked", [0, 1])
-def test_one_acknowledgement_in_part_of_a_second_is_not_none(stood_still: dict[str, Any], acked: int) -> None:
-    """Only whole seconds count: without a fault the totals say whether anything was acknowledged."""
+def test_an_acknowledgement_after_the_load_is_none_of_it(stood_still: dict[str, Any]) -> None:
+    """Nothing was acknowledged in that time: no more than one message may be missing."""
     figures = {"asked_per_s": 0.25, "sent_per_s": 0.25, "reached_per_s": 0.0}
     stood_still["claims"] = [{"kind": "load", "from_ns": 0, "to_ns": 11 * SECOND, "figures": figures}]
-    stood_still["faults"], stood_still["totals"]["acked"] = [], acked
-    warned = list(load_warning(Findings.model_validate(stood_still)))
-    text = "Acknowledgements fell behind the load: 0 of 0.25 messages a second (0.0 %)."
-    assert warned == ([] if acked else [text])
+    stood_still["faults"], stood_still["totals"]["acked"] = [], 1
+    assert list(load_warning(Findings.model_validate(stood_still))) == [
+        "Acknowledgements fell behind the load: 0 of 0.25 messages a second (0.0 %)."
+    ]
 
 
 @pytest.mark.parametrize(("burst", "shown"), [(0, True), (20, False)])

@@ -389,6 +389,7 @@ def test_returning_leader_is_not_described_as_a_change(raw: dict[str, Any]) -> N
         (2, 2, "both lost messages were seen"),
         (3, 3, "all 3 lost messages were seen"),
         (3, 2, "2 of the 3 lost messages were seen"),
+        (3, 1, "1 of the 3 lost messages was seen"),
     ],
 )
 def test_how_many_of_the_lost_were_seen_on_a_disk(

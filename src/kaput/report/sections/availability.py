@@ -39,7 +39,7 @@ _RECORDS: tuple[EndedBy, ...] = ("transaction", "unknown")  # what the record sh
 _MUCH_OF_THE_TIME = 0.05
 _LONG_S = 5
 ENOUGH = 0.9  # of the load that was asked for
-_FEW = 10  # messages: at low rates a time has one more, or one fewer
+_FEW = 10  # messages: at low rates a period has one more, or one fewer
 _CONDITIONS: dict[EndedBy, str] = {
     "heal": "until the heal",
     "election": "until a leader was elected",
@@ -76,12 +76,10 @@ def load_warning(findings: Findings) -> Iterator[str]:
     """
     hit = any(fault.effective_ns and fault.fault != NOOP for fault in findings.faults)
     before = " before the first fault" if hit else ""
-    nothing = not findings.totals.acked
     for claim in findings.claims:
         if claim.kind == "load":
             asked, sent, reached = (claim.figures[f"{what}_per_s"] for what in ("asked", "sent", "reached"))
-            most: float = _FEW if reached or not (before or nothing) else 1
-            most = max(most, claim.figures.get("burst", 0))
+            most = max(_FEW if reached else 1, claim.figures.get("burst", 0))
             few = most * SECOND / max(1, (claim.to_ns or SECOND) - (claim.from_ns or 0))
             if asked - sent > max(few, asked * (1 - ENOUGH)):
                 share = f"{number(sent)} of {number(asked)} messages a second ({percent(sent / asked)})"

@@ -205,7 +205,8 @@ def _proof(change: LeaderChange) -> Iterator[str]:
     for broker, seen in sorted(change.lost_seen.items()):
         every = {1: "the lost message was", 2: "both lost messages were"}
         which = every.get(seen, f"all {seen:,} lost messages were")
-        which = which if seen == change.lost else f"{seen:,} of the {change.lost:,} lost messages were"
+        if seen != change.lost:
+            which = f"{seen:,} of the {change.lost:,} lost messages {'was' if seen == 1 else 'were'}"
         yield f"{which} seen on broker {broker}'s disk before its log was truncated"
     if unseen:
         last = milliseconds(change.lost_unseen_last_ms)
