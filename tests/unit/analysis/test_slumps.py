@@ -112,6 +112,16 @@ def test_load_in_bursts_counts_from_the_first_attempt(tmp_path: Path) -> None:
     assert load.figures == pytest.approx(figures)
 
 
+def test_load_without_a_fault_includes_the_step_of_the_last_attempt(tmp_path: Path) -> None:
+    """It is attempted 8.4 s after the start: an acknowledgement 50 ms later counts, one 250 ms later not."""
+    history = _history()
+    history.faults, history.rows["faults"] = [], []
+    for row, late in zip(history.rows["sends"][-2:], (350, 50), strict=True):
+        row["done_ns"] = row["attempt_ns"] + _ns(late) - _ns(0)
+    (load,) = [one for one in judged(history, tmp_path).claims if one.kind == "load"]
+    assert (load.to_ns, round(load.figures["reached_per_s"] * 7.9, 6)) == (_ns(8_400), 79)
+
+
 def test_less_than_a_second_shows_no_load(tmp_path: Path) -> None:
     """A fault 900 ms after the first attempt: what is under way weighs too much."""
     history = _history()

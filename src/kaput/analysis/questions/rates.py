@@ -69,13 +69,14 @@ def _load(run: Run) -> Iterator[Claim]:
     begin_ns, end_ns = sent["begin_ns"].min(), sent["last_attempt_ns"].max()
     if not isinstance(begin_ns, int) or not isinstance(end_ns, int):
         return
+    until_ns = end_ns + 1  # the step of the last attempt is one of them, whole
     if span is not None and span[0] < end_ns:
-        end_ns = span[0] // width_ns * width_ns
+        until_ns = end_ns = span[0] // width_ns * width_ns
     last = sent.group_by("producer").agg(pl.col("last_attempt_ns").max()).drop_nulls()
     asked = _asked(run.given, begin_ns, end_ns, dict(last.iter_rows()))
     if asked is None or end_ns - begin_ns < SECOND:
         return
-    steps, seconds = run.sums["steps"].filter(pl.col("at_ns") < end_ns), (end_ns - begin_ns) / SECOND
+    steps, seconds = run.sums["steps"].filter(pl.col("at_ns") < until_ns), (end_ns - begin_ns) / SECOND
     figures: dict[str, int | float] = {"asked_per_s": asked[0] / seconds, "burst": asked[1]}
     for name, what in (("sent_per_s", "attempted"), ("reached_per_s", "acked")):
         figures[name] = int(steps.filter(what=what)["times"].sum()) / seconds
