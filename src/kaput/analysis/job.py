@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from kaput.analysis.engine.asking import CpuClock, CpuTimes, TaskFinds, ask, kinds, passed_tables
-from kaput.analysis.engine.pieces import Pack, Piece, SliceFile, gathered, pack
+from kaput.analysis.engine.pieces import Pack, Piece, Slice, SliceFile, gathered, pack
 from kaput.analysis.engine.question import Question
 from kaput.analysis.engine.spark_jobs import IN_PROCESS, after_task
 from kaput.analysis.engine.sums import total
@@ -34,6 +34,8 @@ from kaput.analysis.views.places import Places, Stored
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+
+    from kaput.analysis.spark.in_process import InProcess
 
 Keyed = tuple[int, Piece]
 Packing = Callable[[], AbstractContextManager[Pack]]  # how a task packs its runs
@@ -151,14 +153,20 @@ class Job:
 
     def _run(self, parts: Iterable[int], step: Callable[[int, Iterable[Piece]], Any]) -> Iterable[Any]:
         """What the step returns in the tasks of these parts."""
-        dump, apart = self._dump, self._apart
+        dump, apart, spark = self._dump, self._apart, cast("InProcess", self._spark)
 
         def each(number: int, keyed: Iterable[Keyed]) -> Iterator[Any]:
             yield dump(step(number, (piece for _, piece in keyed)))
             if apart:
                 after_task()
 
-        results: list[Any] = self._spark.runJob(self._runs.mapPartitionsWithIndex(each), list, list(parts))
+        def in_room(number: int, keyed: Iterable[Keyed]) -> Iterator[Any]:
+            every = list(keyed)
+            with spark.room(sum(piece.data.size for _, piece in every if isinstance(piece.data, Slice))):
+                yield from each(number, every)
+
+        of_parts = self._runs.mapPartitionsWithIndex(each if apart else in_room)
+        results: list[Any] = self._spark.runJob(of_parts, list, list(parts))
         return map(self._load, results)
 
 

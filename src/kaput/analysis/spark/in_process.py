@@ -14,7 +14,7 @@ import resource
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 THREADS_MAX = 4  # each holds a task of some 300 MB
+ROOM_BYTES = 2**29  # of what tasks have to read, of all that run at once; a task holds about twice as much
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of malloc.h
 
 
@@ -67,6 +68,22 @@ class InProcess:
         self.own = own
         self.threads = threads or min(os.cpu_count() or 1, THREADS_MAX)
         self.stages: list[Stage] = []
+        self._held, self._changed = 0, threading.Condition()
+
+    @contextmanager
+    def room(self, size: int) -> Iterator[None]:
+        """Waits until a task that has so many bytes to read may run: they fit next to those of the tasks that
+        run, or none does.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held or self._held + size <= ROOM_BYTES)
+            self._held += size
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held -= size
+                self._changed.notify_all()
 
     def statusTracker(self) -> Tracker:
         """How far the stages from now on are."""

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import resource
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -22,9 +23,10 @@ from kaput.analysis.spark.engines import (
     engine_of_program,
     messages_to_judge,
 )
-from kaput.analysis.spark.in_process import THREADS_MAX, InProcess, WithoutSpark
+from kaput.analysis.spark.in_process import ROOM_BYTES, THREADS_MAX, InProcess, WithoutSpark
 from kaput.errors import JavaError
 from kaput.scenario.loader import find, resolve
+from waiting import PATIENCE_S
 
 
 @pytest.fixture(autouse=True)
@@ -47,6 +49,22 @@ def test_a_run_is_judged_in_this_process(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(os, "cpu_count", lambda: THREADS_MAX)
     assert isinstance(engine_for(10 * MANY), WithoutSpark)
     assert isinstance(engine_for(None), OwnSpark)
+
+
+def test_tasks_with_much_to_read_run_one_after_another() -> None:
+    """Those that fit together do not wait, and one that is too large for that runs alone."""
+    spark, began = InProcess(2), threading.Event()
+
+    def large() -> None:
+        with spark.room(2 * ROOM_BYTES):
+            began.set()
+
+    with spark.room(ROOM_BYTES // 2), spark.room(ROOM_BYTES // 2):
+        waiting = threading.Thread(target=large)
+        waiting.start()
+        assert not began.wait(0.05)
+    waiting.join(PATIENCE_S)
+    assert began.is_set()
 
 
 def test_tasks_may_leave_more_files_open_than_a_shell_allows() -> None:
