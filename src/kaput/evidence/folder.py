@@ -27,7 +27,6 @@ from kaput.scenario.vocabulary import Isolation
 
 EVIDENCE_SCHEMA = "kaput.evidence/1"
 State = Literal["recording", "sealed", "analysed"]
-
 Moment = Annotated[int, Field(ge=-(2**63) + 1, lt=2**63)]  # ns since the epoch, in the range of tables
 
 

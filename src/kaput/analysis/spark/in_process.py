@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 THREADS_MAX = 4  # each holds a task of some 300 MB
-ROOM_BYTES = 2**29  # of what tasks have to read, of all that run at once; a task holds about twice as much
+ROOM_BYTES = 2**27  # for each thread, of what tasks have to read: they hold up to five times as much
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # of malloc.h
 
 
@@ -72,11 +72,12 @@ class InProcess:
 
     @contextmanager
     def room(self, size: int) -> Iterator[None]:
-        """Waits until a task that has so many bytes to read may run: they fit next to those of the tasks that
-        run, or none does.
+        """Waits until a task with so many bytes to read may run: they fit with those of the tasks that run
+        (ROOM_BYTES), or none runs.
         """
+        room = self.threads * ROOM_BYTES
         with self._changed:
-            self._changed.wait_for(lambda: not self._held or self._held + size <= ROOM_BYTES)
+            self._changed.wait_for(lambda: not self._held or self._held + size <= room)
             self._held += size
         try:
             yield

@@ -56,10 +56,10 @@ def test_tasks_with_much_to_read_run_one_after_another() -> None:
     spark, began = InProcess(2), threading.Event()
 
     def large() -> None:
-        with spark.room(2 * ROOM_BYTES):
+        with spark.room(3 * ROOM_BYTES):
             began.set()
 
-    with spark.room(ROOM_BYTES // 2), spark.room(ROOM_BYTES // 2):
+    with spark.room(ROOM_BYTES), spark.room(ROOM_BYTES):
         waiting = threading.Thread(target=large)
         waiting.start()
         assert not began.wait(0.05)
